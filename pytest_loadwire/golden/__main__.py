@@ -1,0 +1,124 @@
+"""``python -m pytest_loadwire.golden``: check, rewrite or release the vectors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_loadwire.golden.build import RUST_TABLE, build, with_vector_lines
+from pytest_loadwire.golden.freeze import breaks, released
+from pytest_loadwire.golden.proofs import unproven
+from pytest_loadwire.vectors import GoldenError, VectorFile, folder, read_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_loadwire.golden.build import Built
+
+RELEASED = "released.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 for agreement, 1 for a difference or refusal, 2 for a wrong call."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pytest_loadwire.golden",
+        description="Make the golden vectors from their families, prove them, compare or write.",
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument(
+        "--check", action="store_true", help="fail on any difference; write nothing"
+    )
+    action.add_argument("--write", action="store_true", help="rewrite what is derived")
+    action.add_argument(
+        "--release",
+        metavar="VERSION",
+        help="rewrite, and freeze every field and vector as released with VERSION",
+    )
+    parser.add_argument(
+        "--root", type=Path, help="the golden folder (default: that of this source checkout)"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        root: Path = options.root or folder()
+        problems = regenerate(root, write=not options.check, release=options.release)
+    except GoldenError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - this is a command
+        return 2
+    for problem in problems:
+        print(problem)  # noqa: T201
+    if problems:
+        print(f"golden: {len(problems)} problems, nothing written")  # noqa: T201
+        return 1
+    state = "as generated" if options.check else "written"
+    print(f"golden: {root} is {state}")  # noqa: T201
+    return 0
+
+
+def regenerate(root: Path, *, write: bool, release: str | None = None) -> list[str]:
+    """Make everything anew under ``root`` and compare or write it.
+
+    Args:
+        root: A golden folder with a README.md; the Rust table is looked for beside the folder.
+        write: Whether to write. Nothing is written when there is any problem.
+        release: Freeze the result under this version as well.
+
+    Returns:
+        The problems, one sentence each: what does not prove itself, what would break a released
+        contract, and with ``write=False`` what differs from the files.
+
+    Raises:
+        GoldenError: A file that regeneration reads is missing or damaged.
+    """
+    built = build()
+    problems = list(unproven(built.payloads, built.frames))
+    vectors = (*built.payloads, *built.frames)
+    frozen_file = root / RELEASED
+    if frozen_file.exists():
+        frozen = read_json(frozen_file, dict[str, object])
+        problems += map(str, breaks(frozen, built.manifest["revisions"], vectors))
+    files = {root / name: content for name, content in built.files.items()}
+    readme = root / "README.md"
+    if readme.exists():
+        files[readme] = with_vector_lines(readme.read_text("utf-8"), vectors).encode()
+    rust_table = root.parent / RUST_TABLE
+    if rust_table.parent.is_dir():
+        files[rust_table] = built.rust.encode()
+    if release is not None:
+        content = released(release, built.manifest["revisions"], vectors)
+        files[frozen_file] = (json.dumps(content, indent=1) + "\n").encode()
+    if write:
+        if not problems:
+            for path, content in files.items():
+                path.write_bytes(content)
+        return problems
+    for path, content in files.items():
+        if not path.exists() or path.read_bytes() != content:
+            problems += _differences(path, built)
+    return problems
+
+
+def _differences(path: Path, built: Built) -> Iterator[str]:
+    """How one file differs from what is generated, by vector where it holds vectors."""
+    made = {"payloads.json": built.payloads, "frames.json": built.frames}.get(path.name)
+    found = 0
+    if made is not None and path.exists():
+        kind = type(made[0])
+        there = {v.id: v for v in read_json(path, VectorFile[kind]).vectors}  # type: ignore[valid-type]
+        for vector in made:
+            old = there.pop(vector.id, None)
+            if old != vector:
+                found += 1
+                state = "is missing" if old is None else "differs from what is generated"
+                yield f"{vector.rule} {path.name}: {vector.id} {state}"
+        for vector_id, old in there.items():
+            found += 1
+            yield f"{old.rule} {path.name}: {vector_id} is not generated by any family"
+    if not found:
+        yield f"{path.name} differs from what is generated; run with --write"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,243 @@
+"""The golden vectors as typed records.
+
+``golden/`` is plain JSON that any language reads without this kit; this module is its Python face.
+Numbers that may pass 2^53 are decimal strings in the files and ints here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from pytest_loadwire.errors import LoadwireError
+from pytest_loadwire.rules import Hazard, Policy, Reason
+
+Value = dict[str, str | None]
+"""Field name to decimal string, or None where nil was read."""
+
+Reading = dict[str, int | None]
+"""Field name to int, or None where nil was read."""
+
+
+class GoldenError(LoadwireError):
+    """The vector files are missing, damaged or disagree with their manifest."""
+
+
+class Accept(msgspec.Struct, frozen=True, tag="accept", tag_field="verdict", omit_defaults=True):
+    """A reader takes the bytes.
+
+    Attributes:
+        revision: The revision that is read.
+        value: The fields of that revision and no others; missing fields are missing, not zero.
+        sequence: For frames, the sequence as a decimal string; None for a bare payload.
+    """
+
+    revision: int
+    value: Value
+    sequence: str | None = None
+
+    @property
+    def reading(self) -> Reading:
+        """The value with ints for the decimal strings."""
+        return {k: None if v is None else int(v) for k, v in self.value.items()}
+
+
+class Reject(msgspec.Struct, frozen=True, tag="reject", tag_field="verdict"):
+    """A reader refuses the bytes.
+
+    Attributes:
+        rule: The rule that the bytes break.
+        reason: The reason code.
+        offset: The byte of the payload that is to blame, or None.
+        element: The array element that is to blame, or None.
+        hazard: What a router would do that believed the wrong decoding.
+        frame: For frames, the frame that is to blame, or None.
+    """
+
+    rule: str
+    reason: Reason
+    offset: int | None
+    element: int | None
+    hazard: Hazard
+    frame: int | None = None
+
+
+class Declare(msgspec.Struct, frozen=True, tag="declare", tag_field="verdict"):
+    """Real routers differ here, so a reader declares which answer it gives.
+
+    Attributes:
+        policy: What is to be declared.
+        outcomes: The verdict for each answer (`rules.POLICY_ANSWERS`).
+    """
+
+    policy: Policy
+    outcomes: dict[str, Accept | Reject]
+
+
+Verdict = Accept | Reject | Declare
+
+Kind = Literal["golden", "anchor", "boundary", "spelling", "tail", "policy", "reject"]
+"""The family of a vector: `golden` is a revision's own set, `anchor` was published by SGLang."""
+
+
+class PayloadVector(msgspec.Struct, frozen=True):
+    """One payload and what each side owes for it.
+
+    Attributes:
+        id: A slug that never changes and is never reused.
+        rule: The contract rule that this vector proves.
+        kind: The family.
+        since: The revision that brought this vector.
+        why: What it is for, in one sentence.
+        source: Where the bytes come from and how to get them again.
+        hex: The bytes under test; the canonical form where an engine may send them.
+        spellings: Other legal forms of the same value by name; every reader verdict holds for them.
+        engine: The revision whose engines may send ``hex``, or None where no engine may.
+        readers: The verdict by revision of the reader.
+    """
+
+    id: str
+    rule: str
+    kind: Kind
+    since: int
+    why: str
+    source: str
+    hex: str
+    spellings: dict[str, str]
+    engine: int | None
+    readers: dict[str, Verdict]
+
+    @property
+    def payload(self) -> bytes:
+        """The bytes under test."""
+        return bytes.fromhex(self.hex)
+
+    def forms(self) -> Iterator[tuple[str, bytes]]:
+        """The bytes under test and every other legal form, each with an id for messages."""
+        yield self.id, self.payload
+        for name, form in self.spellings.items():
+            yield f"{self.id}/{name}", bytes.fromhex(form)
+
+
+class FrameVector(msgspec.Struct, frozen=True):
+    """One message, frame by frame; the attributes are those of `PayloadVector`."""
+
+    id: str
+    rule: str
+    kind: Kind
+    since: int
+    why: str
+    source: str
+    frames: tuple[str, ...]
+    engine: int | None
+    readers: dict[str, Verdict]
+
+    @property
+    def parts(self) -> tuple[bytes, ...]:
+        """The frames as bytes."""
+        return tuple(bytes.fromhex(frame) for frame in self.frames)
+
+
+V = TypeVar("V", PayloadVector, FrameVector)
+
+
+class VectorFile(msgspec.Struct, Generic[V]):
+    """One file of vectors: the format's version, the subject and the vectors."""
+
+    format: Literal[1]
+    subject: str
+    vectors: tuple[V, ...]
+
+
+class Golden(msgspec.Struct, frozen=True):
+    """Everything under ``golden/``.
+
+    Attributes:
+        root: The folder it was read from.
+        manifest: ``manifest.json`` as it stands.
+        payloads: The payload vectors, in file order.
+        frames: The frame vectors, in file order.
+    """
+
+    root: Path
+    manifest: dict[str, Any]
+    payloads: tuple[PayloadVector, ...]
+    frames: tuple[FrameVector, ...]
+
+    @property
+    def content_hash(self) -> str:
+        """The sha256 over all vector files that the Rust crate asserts as well."""
+        return str(self.manifest["content_hash"])
+
+    def payload(self, vector_id: str) -> PayloadVector:
+        """The payload vector with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return _by_id(self.payloads, vector_id)
+
+    def frame(self, vector_id: str) -> FrameVector:
+        """The frame vector with this id.
+
+        Raises:
+            KeyError: There is none.
+        """
+        return _by_id(self.frames, vector_id)
+
+
+def _by_id(vectors: tuple[V, ...], vector_id: str) -> V:
+    for vector in vectors:
+        if vector.id == vector_id:
+            return vector
+    raise KeyError(f"no vector {vector_id!r} among {len(vectors)}")
+
+
+def folder() -> Path:
+    """The vectors that belong to this package: of the wheel, or of the source checkout.
+
+    Raises:
+        GoldenError: There are none.
+    """
+    package = Path(__file__).resolve().parent
+    for candidate in (package / "_golden", package.parent / "golden"):
+        if (candidate / "manifest.json").is_file():
+            return candidate
+    raise GoldenError(f"no golden vectors beside the package in {package}")
+
+
+def load(root: Path | None = None) -> Golden:
+    """The vectors under ``root``, by default those of this package (read once a process).
+
+    Raises:
+        GoldenError: A file is missing or does not have the form of its schema.
+    """
+    return _load((root or folder()).resolve())
+
+
+@cache
+def _load(root: Path) -> Golden:
+    return Golden(
+        root=root,
+        manifest=read_json(root / "manifest.json", dict[str, Any]),
+        payloads=read_json(root / "payloads.json", VectorFile[PayloadVector]).vectors,
+        frames=read_json(root / "frames.json", VectorFile[FrameVector]).vectors,
+    )
+
+
+def read_json(path: Path, kind: Any) -> Any:
+    """One JSON file as ``kind``.
+
+    Raises:
+        GoldenError: It cannot be read or is of another form; the message names the file and place.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except OSError as error:
+        raise GoldenError(f"{path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise GoldenError(f"{path}: {error}") from error
