@@ -80,16 +80,16 @@ class TcpAddress:
                 raise EndpointError(f"{endpoint!r} has brackets around what is no IPv6 address")
             colon, port = rest[:1], rest[1:]
         else:
-            # The whole text first: 2001:db8::5 would pass for host 2001:db8: and port 5.
-            if is_ipv6_literal(address):
-                raise EndpointError(
-                    f"{endpoint!r} is a bare IPv6 address without a port: "
-                    f"write tcp://[{address}]:PORT"
-                )
             host, colon, port = address.rpartition(":")
             if is_ipv6_literal(host):
                 raise EndpointError(
                     f"{endpoint!r} is a bare IPv6 address: write tcp://[{host}]:{port}"
+                )
+            # 2001:db8::5 would otherwise be the host 2001:db8: and port 5.
+            if is_ipv6_literal(address):
+                raise EndpointError(
+                    f"{endpoint!r} is a bare IPv6 address without a port: "
+                    f"write tcp://[{address}]:PORT"
                 )
             if colon and not _PLAIN_HOST.fullmatch(host):
                 raise EndpointError(f"{endpoint!r} has no usable host: {host!r}")

@@ -72,9 +72,16 @@ class Crashed(NamedTuple):
 Outcome = Taken | Refused | Crashed
 
 Deed = Literal[
-    "accepted", "refused", "wrong-value", "wrong-reason", "wrong-place", "crashed", "undeclared"
+    "accepted",
+    "refused",
+    "wrong-value",
+    "wrong-reason",
+    "wrong-place",
+    "wrong-bytes",
+    "crashed",
+    "undeclared",
 ]
-"""In what way a reader failed a vector."""
+"""In what way an implementation failed a vector; ``wrong-bytes`` is an engine's."""
 
 
 class Finding(NamedTuple):

@@ -67,10 +67,16 @@ class Token(NamedTuple):
         if self.kind in (Kind.INT, Kind.FLOAT):
             return f"{self.kind.value} {self.value!r}"
         if self.kind in (Kind.ARRAY, Kind.MAP):
-            return f"{self.kind.value} of {self.value}"
+            return f"{self.kind.value} of {self.value!r}"
         assert isinstance(self.value, bytes)  # noqa: S101 - str, bin and ext are what is left
-        shown = self.value if len(self.value) <= 32 else self.value[:32] + b"..."
-        return f"{self.kind.value} {shown!r}"
+        if self.kind is Kind.STR:
+            said = self.value.decode("utf-8", "backslashreplace")
+            return f"str {_shorten(said)!r}"
+        return f"{self.kind.value} {_shorten(self.value.hex())}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 32 else f"{text[:32]}..."
 
 
 class TokenError(Exception):

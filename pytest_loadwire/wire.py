@@ -8,7 +8,7 @@ here". :func:`verify` grades the bytes of an engine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -123,6 +123,21 @@ def field_names(revision: int = LATEST) -> tuple[str, ...]:
 def revision_of(stat: LoadStatRev1) -> int:
     """The number of the revision that ``stat`` is a value of."""
     return next(number for number, kind in REVISIONS.items() if type(stat) is kind)
+
+
+def to_dict(stat: LoadStatRev1) -> dict[str, int | None]:
+    """The fields of a reading by name, in wire order."""
+    return {name: getattr(stat, name) for name in stat.__struct_fields__}
+
+
+def from_dict(values: Mapping[str, Any], *, revision: int = LATEST) -> LoadStatRev1:
+    """The reading of a revision with these fields; `to_dict` the other way round.
+
+    Raises:
+        TypeError: A field is missing, or the revision has no such field.
+        ValueError: There is no such revision.
+    """
+    return _reader(revision)(**values)
 
 
 _encoder = msgspec.msgpack.Encoder()

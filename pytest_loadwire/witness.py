@@ -73,8 +73,7 @@ class MsgspecWitness:
 
 
 def _taken(stat: wire.LoadStatRev1) -> Taken:
-    reading = {name: getattr(stat, name) for name in stat.__struct_fields__}
-    return Taken(reading, wire.revision_of(stat))
+    return Taken(wire.to_dict(stat), wire.revision_of(stat))
 
 
 def _refused(error: WireError) -> Refused:

@@ -1,5 +1,7 @@
 """The addresses. "SGLang reads" marks text that SGLang 0.5.23 accepts and this parser refuses."""
 
+# ruff: noqa: S104  # nothing here binds the wildcard hosts
+
 from __future__ import annotations
 
 import logging
@@ -134,7 +136,8 @@ def test_what_is_no_tcp_endpoint_is_refused_in_every_reading(endpoint: str, text
     with pytest.raises(EndpointError) as caught:
         TcpAddress.parse(endpoint)
     assert text in str(caught.value)
-    assert isinstance(caught.value, (LoadwireError, ValueError))
+    assert isinstance(caught.value, LoadwireError)
+    assert isinstance(caught.value, ValueError)
 
 
 def test_no_endpoint_has_no_port() -> None:

@@ -191,17 +191,17 @@ class LoadPublisher:
         off, this scheduler is not one that publishes, or KV events are not published: an engine
         that was asked to has by then refused to start (rule V1).
         """
-        rank = topology.slot
-        socket = None
-        if topology.publishes(kv_events_config):
-            socket = _open_range(kv_events_config or "", load_publish_endpoint, topology)
-        return cls(
-            socket,
-            rank=rank,
+        publisher = cls(
+            None,
+            rank=topology.slot,
             publish_interval=publish_interval,
             revision=revision,
             fields=fields,
         )
+        # Last, so that an argument that is refused leaves no socket behind.
+        if topology.publishes(kv_events_config):
+            publisher._socket = _open_range(kv_events_config or "", load_publish_endpoint, topology)
+        return publisher
 
     @property
     def enabled(self) -> bool:

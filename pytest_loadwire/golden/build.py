@@ -45,6 +45,11 @@ class Built(NamedTuple):
     files: dict[str, bytes]
     rust: str
 
+    @property
+    def vectors(self) -> tuple[PayloadVector | FrameVector, ...]:
+        """All vectors of all files."""
+        return (*self.payloads, *self.frames)
+
 
 def build() -> Built:
     """Make every file anew, from the families and the structs alone."""
@@ -54,18 +59,16 @@ def build() -> Built:
         "payloads.json": render("payloads", payloads),
         "frames.json": render("frames", frames),
     }
+    counts = {"frames.json": len(frames), "payloads.json": len(payloads)}
+    entries = {
+        name: {"sha256": sha256(files[name]), "vectors": count} for name, count in counts.items()
+    }
     manifest = {
         "format": 1,
         "revisions": {str(number): fields(kind) for number, kind in REVISIONS.items()},
-        "files": {
-            name: {"sha256": sha256(content), "vectors": count}
-            for name, content, count in (
-                ("frames.json", files["frames.json"], len(frames)),
-                ("payloads.json", files["payloads.json"], len(payloads)),
-            )
-        },
+        "files": entries,
+        "content_hash": content_hash(entries),
     }
-    manifest["content_hash"] = content_hash(manifest["files"])
     files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
     files["INDEX.md"] = index((*payloads, *frames)).encode()
     rust = rust_table.render(

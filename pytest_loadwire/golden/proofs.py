@@ -13,7 +13,7 @@ import msgpack
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.vectors import Accept, Declare
-from pytest_loadwire.wire import REVISIONS, TAG, encode, verify, verify_frames
+from pytest_loadwire.wire import REVISIONS, TAG, encode, from_dict, verify, verify_frames
 from pytest_loadwire.witness import judge_frames, judge_payload, python_witnesses
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ def unproven(payloads: Sequence[PayloadVector], frames: Sequence[FrameVector]) -
         for witness in witnesses:
             for finding in judge_payload(witness, vector):
                 yield f"{vector.id}: {witness.name}: {finding}"
-    for vector in frames:
-        if (vector.engine is not None) != _engine_sends(verify_frames, vector.parts, vector.engine):
-            yield f"{vector.rule} {vector.id}: engine verdict disagrees with wire.verify_frames"
+    for message in frames:
+        sends = _engine_sends(verify_frames, message.parts, message.engine)
+        if (message.engine is not None) != sends:
+            yield f"{message.rule} {message.id}: engine verdict disagrees with wire.verify_frames"
         for witness in witnesses:
-            for finding in judge_frames(witness, vector):
-                yield f"{vector.id}: {witness.name}: {finding}"
+            for finding in judge_frames(witness, message):
+                yield f"{message.id}: {witness.name}: {finding}"
     yield from insensitive(payloads)
 
 
@@ -80,7 +81,7 @@ def _canonical(vector: PayloadVector) -> Iterator[str]:
         yield f"{vector.rule} {vector.id}: an engine may send it, yet its own reader refuses it"
         return
     reading = taken.reading
-    by_msgspec = encode(REVISIONS[vector.engine](**reading))
+    by_msgspec = encode(from_dict(reading, revision=vector.engine))
     by_msgpack = msgpack.packb([TAG, *reading.values()])
     for name, made in (("msgspec", by_msgspec), ("msgpack", by_msgpack)):
         if made != vector.payload:

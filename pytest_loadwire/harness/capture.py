@@ -131,7 +131,7 @@ class Capture:
         """The next ``n`` messages that were not received yet, parsed as a router must.
 
         Raises:
-            WireError: A message breaks the contract. The text shows its frames.
+            WireError: A message breaks the contract. The traceback shows its bytes.
             DeadlineError: Fewer came in time. The text shows those that did.
             LoadwireError: As for `sockets`.
         """
@@ -166,8 +166,7 @@ class Capture:
             self._replacement.undo()
             self._replacement = None
         leaks = [
-            f"a {record.kind} socket, {record.bind_calls or 'not bound'}, opened at "
-            f"{record.opened_at}, was left open"
+            f"a {record.kind} socket, {_bound(record)}, opened at {record.opened_at}, was left open"
             for _, record in self._opened
             if not record.closed
         ]
@@ -179,13 +178,12 @@ class Capture:
         self._context = None
         return leaks
 
-    def raise_kept(self) -> None:
-        """Raise what went wrong in the harness and was not raised yet.
+    def unseen(self) -> list[LoadwireError]:
+        """What went wrong in the harness, was not raised here yet, and the engine may have hidden.
 
-        Raises:
-            LoadwireError: Something did, and the engine may have swallowed it.
+        Asking once is enough: what is returned counts as seen.
         """
-        self._journal.raise_kept()
+        return self._journal.take_kept()
 
     def _wrap(self, found: Any) -> Any:
         """The engine's function with our sockets inside, in the descriptor that it came in."""
@@ -274,3 +272,7 @@ class Capture:
             f"; {self._target} was called {self._calls} time(s) and asked no zmq.Context for a PUB "
             "socket"
         )
+
+
+def _bound(record: SocketRecord) -> str:
+    return f"bound to {', '.join(record.bind_calls)}" if record.bind_calls else "never bound"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_loadwire.annotate import annotate_frames
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.wire import LATEST, Message, parse_frames
 
@@ -12,17 +13,17 @@ if TYPE_CHECKING:
 
 
 def parse(frames: Sequence[bytes], *, revision: int = LATEST) -> Message:
-    """As `wire.parse_frames`, with the whole message in the text of an error."""
+    """As `wire.parse_frames`, and the traceback of an error shows the message byte by byte."""
     try:
         return parse_frames(frames, revision=revision)
     except WireError as error:
-        seen = show_frames(frames)
-        error.hint = f"{error.hint}; {seen}" if error.hint else seen
+        # What `add_note` does from Python 3.11 on; pytest shows it on 3.10 as well.
+        vars(error)["__notes__"] = [annotate_frames(frames)]
         raise
 
 
 def show_frames(frames: Sequence[bytes]) -> str:
-    """The frames of a message in one line, for an error text."""
+    """The frames of a message in one line."""
     shown = ", ".join(
         repr(frame) if frame.isascii() and frame.decode().isprintable() else frame.hex()
         for frame in frames

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zmq
@@ -83,8 +83,12 @@ class SocketWatch:
             # A strong reference: what is dropped unclosed is to be named, not collected.
             opened.append(_Opened(what, site))
 
+    def forget(self) -> None:
+        """Let everything that was opened so far live on."""
+        self._sockets, self._contexts = [], []
+
     def finish(self) -> list[str]:
-        """Stop looking, close what is still open, and say what that was, one line each.
+        """Stop looking, close what is still open, and say what that was, one line each. Idempotent.
 
         A socket may be in use by a thread that began meanwhile and still runs. Closing it under
         that thread could crash the process, so then everything is named and nothing is closed.
@@ -118,9 +122,13 @@ def terminate(context: zmq.Context[Any], timeout: float) -> bool:
     Returns:
         Whether it is terminated.
     """
-    thread = threading.Thread(
-        target=context.destroy, kwargs={"linger": 0}, name="loadwire-terminate", daemon=True
-    )
+
+    def destroy() -> None:
+        # An error here is that another thread has terminated it at the same time.
+        with suppress(zmq.ZMQError):
+            context.destroy(linger=0)
+
+    thread = threading.Thread(target=destroy, name="loadwire-terminate", daemon=True)
     thread.start()
     thread.join(timeout)
     return not thread.is_alive()

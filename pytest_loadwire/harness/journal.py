@@ -146,10 +146,14 @@ class Journal:
 
     def raise_kept(self) -> None:
         """Raise the first error that was kept and not raised yet; the others are its fruit."""
-        if self._kept:
-            error, *_ = self._kept
-            self._kept.clear()
+        for error in self.take_kept():
             raise error
+
+    def take_kept(self) -> list[LoadwireError]:
+        """The errors that were kept and not raised yet."""
+        with self._arrived:
+            kept, self._kept = self._kept, []
+        return kept
 
 
 def option_name(option: int) -> str:

@@ -78,6 +78,9 @@ class LiveSocket(zmq.Socket):  # type: ignore[type-arg]
             return super().send(data, flags, copy, track, **kwargs)
         if not self._parts:
             journal.sending(record)
+            # Reading EVENTS makes libzmq take notice of what has been consumed. By itself it looks
+            # once in a millisecond, and until then a quick burst counts as a full pipe.
+            self.get(zmq.EVENTS)
             self._attach(journal)
         sent = super().send(data, flags, copy, track, **kwargs)
         self._parts.append(bytes_of(data))

@@ -7,6 +7,7 @@ says nothing about the subscription, and a message sent in between is lost witho
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -36,13 +37,14 @@ _RECONNECT_MS = 10
 class LivePublisher:
     """An engine's load socket on an ephemeral loopback port, in a context of its own.
 
-    It has the options of rule K1, so it sheds like an engine: of a burst that is longer than the
-    high-water mark, a subscriber that does not keep up misses the newest messages.
+    It has the high-water mark, the LINGER and the IPV6 of rule K1. An engine at its high-water mark
+    drops the newest message without a word; with a mark of 8 that happens to any burst of nine. So
+    that a test sees the same each time, this one waits for room instead, unless it is to shed.
 
     Args:
         host: What to bind: an IPv4 address, a name, or a bracketed IPv6 literal.
         port: A fixed port, or 0 for one that the system picks and nobody else has.
-        hwm: High-water mark in messages, both directions; 0 sheds nothing.
+        sheds: Whether to drop messages at the high-water mark as an engine does (rule S2).
         timeout: Seconds that each wait may take unless the call says otherwise.
 
     Raises:
@@ -54,11 +56,11 @@ class LivePublisher:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        hwm: int = HIGH_WATER_MARK,
+        sheds: bool = False,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         self._host = host
-        self._hwm = hwm
+        self._sheds = sheds
         self._timeout = timeout
         self._open(port)
 
@@ -68,10 +70,13 @@ class LivePublisher:
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.XPUB)
         try:
-            self._socket.set_hwm(self._hwm)
+            self._socket.set_hwm(HIGH_WATER_MARK)
             self._socket.setsockopt(zmq.LINGER, 0)
             # Not just the first and the last subscription of a topic, but every one.
             self._socket.setsockopt(zmq.XPUB_VERBOSER, 1)
+            if not self._sheds:
+                self._socket.setsockopt(zmq.XPUB_NODROP, 1)
+                self._socket.setsockopt(zmq.SNDTIMEO, math.ceil(self._timeout * 1000))
             if self._host.startswith("["):
                 self._socket.setsockopt(zmq.IPV6, 1)
             self._socket.bind(f"tcp://{self._host}:{port}")
@@ -134,6 +139,7 @@ class LivePublisher:
 
         Raises:
             WireError: ``stat`` holds what no engine may send. It takes no number.
+            DeadlineError: A subscriber reads so little that there was no room in time.
             LoadwireError: The publisher is closed.
         """
         sequence = self._sequence
@@ -145,22 +151,25 @@ class LivePublisher:
             send(topic, zmq.SNDMORE)
             send(number, zmq.SNDMORE)
             send(payload)
-        except zmq.ZMQError:
-            self._alive()
-            raise
+        except zmq.ZMQError as error:
+            raise self._explain(error) from error
         return sequence
 
     def send_raw(self, frames: Sequence[Buffer]) -> None:
         """Send exactly these frames, legal or not. Takes no sequence number.
 
         Raises:
+            DeadlineError: As for `publish`.
             LoadwireError: There is no frame (ZeroMQ cannot send nothing), or the publisher is
                 closed.
         """
         self._alive()
         if not frames:
             raise LoadwireError("a ZeroMQ message has at least one frame, and none was given")
-        self._socket.send_multipart(list(frames))
+        try:
+            self._socket.send_multipart(list(frames))
+        except zmq.ZMQError as error:
+            raise self._explain(error) from error
 
     def wait_for_subscribers(self, count: int = 1, timeout: float | None = None) -> None:
         """Return when at least ``count`` subscriptions that cover ``load`` are in place.
@@ -186,7 +195,9 @@ class LivePublisher:
     def restart(self) -> None:
         """Be a new engine process on the same port: same endpoint, sequence from 0 (rule C7).
 
-        Subscribers are not told; their sockets reconnect by themselves.
+        Subscribers are not told; their sockets reconnect by themselves. A SUB socket subscribes
+        again only while its thread uses it, so a `LiveSubscriber` has to `LiveSubscriber.join`
+        before anything that it must not miss.
 
         Raises:
             LoadwireError: The publisher is closed, or another process took the port in between.
@@ -205,6 +216,16 @@ class LivePublisher:
         if self.closed:
             raise LoadwireError("the publisher is closed")
 
+    def _explain(self, error: zmq.ZMQError) -> LoadwireError:
+        """What a failed send means."""
+        self._alive()
+        if isinstance(error, zmq.Again):
+            return DeadlineError(
+                f"{self._endpoint}: a subscriber left {HIGH_WATER_MARK} messages and the network's "
+                f"buffers unread, and there was no room for another in {self._timeout:g} s"
+            )
+        return LoadwireError(f"{self._endpoint}: {error}")
+
     def _note_subscriptions(self) -> None:
         while True:
             try:
@@ -217,14 +238,22 @@ class LivePublisher:
             elif event[:1] == b"\x00":
                 self._topics[event[1:]] -= 1
 
-    def _wait_for_topic(self, topic: bytes, deadline: Deadline) -> None:
-        """Return when there is a subscription to exactly ``topic``."""
+    def _wait_for_topic(
+        self, topic: bytes, subscriber: zmq.Socket[bytes], deadline: Deadline
+    ) -> None:
+        """Return when there is a subscription to exactly ``topic``, which ``subscriber`` has."""
         self._alive()
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        # Wakes up for nothing, and yet is needed: after a reconnect a SUB socket says again what
+        # it subscribes to, but only while its own thread looks after it.
+        poller.register(subscriber, zmq.POLLERR)
         self._note_subscriptions()
         while self._topics[topic] < 1:
-            if not self._socket.poll(deadline.remaining_ms):
+            if not poller.poll(deadline.remaining_ms):
                 raise DeadlineError(
-                    f"{self._endpoint}: a subscription did not arrive in {deadline.timeout:g} s"
+                    f"{self._endpoint}: the subscriber's subscription did not arrive in "
+                    f"{deadline.timeout:g} s"
                 )
             self._note_subscriptions()
 
@@ -268,7 +297,7 @@ class LiveSubscriber:
             self._socket.setsockopt(zmq.SUBSCRIBE, topic)
             self._socket.connect(self._endpoint)
             if isinstance(source, LivePublisher):
-                self._join(source, Deadline(timeout))
+                self.join(source)
         except zmq.ZMQError as error:
             self.close()
             raise LoadwireError(f"cannot subscribe to {self._endpoint!r}: {error}") from error
@@ -304,7 +333,7 @@ class LiveSubscriber:
         """The next message, parsed and checked as a router must (rules F1 to F5, W).
 
         Raises:
-            WireError: The message breaks the contract. The text shows its frames.
+            WireError: The message breaks the contract. The traceback shows its bytes.
             DeadlineError: None came in time.
             LoadwireError: The subscriber is closed.
         """
@@ -327,6 +356,22 @@ class LiveSubscriber:
         self._received += 1
         return tuple(self._socket.recv_multipart())
 
+    def join(self, publisher: LivePublisher, timeout: float | None = None) -> None:
+        """Return when ``publisher`` has the subscription of exactly this socket.
+
+        A subscriber that was made for a publisher has joined already. One that only knew the
+        endpoint, and one whose publisher was restarted, joins with this.
+
+        Raises:
+            DeadlineError: The subscription did not arrive in time.
+            LoadwireError: Either end is closed.
+        """
+        self._alive()
+        deadline = Deadline(self._timeout if timeout is None else timeout)
+        # Subscriptions of one socket arrive in order, so the private one proves those before it.
+        with _PrivateTopic(self._socket) as topic:
+            publisher._wait_for_topic(topic, self._socket, deadline)  # noqa: SLF001 - one harness
+
     def assert_silent(self, publisher: LivePublisher, timeout: float | None = None) -> None:
         """Fail if anything that ``publisher`` has sent so far is waiting here unread.
 
@@ -342,7 +387,7 @@ class LiveSubscriber:
         self._alive()
         deadline = Deadline(self._timeout if timeout is None else timeout)
         with _PrivateTopic(self._socket) as topic:
-            publisher._wait_for_topic(topic, deadline)  # noqa: SLF001 - two halves of one harness
+            publisher._wait_for_topic(topic, self._socket, deadline)  # noqa: SLF001 - one harness
             publisher.send_raw([topic])
             frames = self.receive_frames(deadline.remaining)
             if frames != (topic,):
@@ -358,14 +403,6 @@ class LiveSubscriber:
     def _alive(self) -> None:
         if self.closed:
             raise LoadwireError("the subscriber is closed")
-
-    def _join(self, publisher: LivePublisher, deadline: Deadline) -> None:
-        """Return when the publisher has seen the subscription of exactly this socket.
-
-        Subscriptions of one socket arrive in order, so one to a private topic proves those before.
-        """
-        with _PrivateTopic(self._socket) as topic:
-            publisher._wait_for_topic(topic, deadline)  # noqa: SLF001 - two halves of one harness
 
 
 class _PrivateTopic:

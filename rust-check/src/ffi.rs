@@ -86,7 +86,8 @@ impl From<&LoadStat> for CReading {
             nil_mask: 0,
             values: [0; MAX_ELEMENTS],
         };
-        for (index, (slot, field)) in reading.values.iter_mut().skip(1).zip(stat.fields()).enumerate()
+        for (index, (slot, field)) in
+            reading.values.iter_mut().skip(1).zip(stat.fields()).enumerate()
         {
             match field {
                 Some(value) => *slot = value,
@@ -213,7 +214,9 @@ pub unsafe extern "C" fn loadwire_decode(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the caller vouches for the buffer.
-        let Some(payload) = (unsafe { borrowed(payload, len) }) else { return BAD_CALL };
+        let Some(payload) = (unsafe { borrowed(payload, len) }) else {
+            return BAD_CALL;
+        };
         if !usable(out) || !usable(refusal) {
             return BAD_CALL;
         }
@@ -237,8 +240,12 @@ pub unsafe extern "C" fn loadwire_decode_as(
 ) -> i32 {
     guarded(|| {
         // SAFETY: the caller vouches for the buffer.
-        let Some(payload) = (unsafe { borrowed(payload, len) }) else { return BAD_CALL };
-        let Some(revision) = Revision::from_number(revision) else { return BAD_CALL };
+        let Some(payload) = (unsafe { borrowed(payload, len) }) else {
+            return BAD_CALL;
+        };
+        let Some(revision) = Revision::from_number(revision) else {
+            return BAD_CALL;
+        };
         if !usable(out) || !usable(refusal) {
             return BAD_CALL;
         }
@@ -266,7 +273,9 @@ pub unsafe extern "C" fn loadwire_parse_frames(
     guarded(|| {
         // SAFETY: the caller vouches for both arrays.
         let arrays = unsafe { (borrowed(frames, count), borrowed(lens, count)) };
-        let (Some(frames), Some(lens)) = arrays else { return BAD_CALL };
+        let (Some(frames), Some(lens)) = arrays else {
+            return BAD_CALL;
+        };
         if !usable(sequence) || !usable(out) || !usable(refusal) {
             return BAD_CALL;
         }
@@ -280,7 +289,9 @@ pub unsafe extern "C" fn loadwire_parse_frames(
                         borrowed(payload, payload_len),
                     )
                 };
-                let (Some(topic), Some(number), Some(payload)) = message else { return BAD_CALL };
+                let (Some(topic), Some(number), Some(payload)) = message else {
+                    return BAD_CALL;
+                };
                 parse_frames(&[topic, number, payload])
             }
             // Refused by its number alone, so that no frame has to be valid. A message of no
@@ -319,7 +330,9 @@ pub unsafe extern "C" fn loadwire_encode(
             return BAD_CALL;
         }
         // SAFETY: usable, and the caller vouches for it.
-        let Some(stat) = (unsafe { reading.read() }).to_stat() else { return BAD_CALL };
+        let Some(stat) = (unsafe { reading.read() }).to_stat() else {
+            return BAD_CALL;
+        };
         let encoded = encode(&stat);
         if encoded.len() > capacity {
             return BAD_CALL;
@@ -351,7 +364,9 @@ pub unsafe extern "C" fn loadwire_policy(
         }
         // SAFETY: not null, and the caller vouches for the terminating zero.
         let name = unsafe { CStr::from_ptr(name) };
-        let Some(policy) = name.to_str().ok().and_then(Policy::from_name) else { return BAD_CALL };
+        let Some(policy) = name.to_str().ok().and_then(Policy::from_name) else {
+            return BAD_CALL;
+        };
         let text = policy.ours().name();
         if text.len() >= capacity {
             return BAD_CALL;

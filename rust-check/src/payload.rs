@@ -98,9 +98,7 @@ fn array_header(cursor: &mut Cursor<'_>, payload: &[u8]) -> Result<u32, Refusal>
     match cursor.head() {
         // The widest array header has 32 bits.
         Ok(Head::Array(len)) => Ok(u32::try_from(len).unwrap_or(u32::MAX)),
-        Err(Cut::Malformed(at)) => {
-            Err(Refusal::new(Reason::Malformed, at, None, Found::Nothing))
-        }
+        Err(Cut::Malformed(at)) => Err(Refusal::new(Reason::Malformed, at, None, Found::Nothing)),
         // A number or a length that is cut short is no array all the same.
         Ok(_) => Err(not_array(payload)),
         Err(Cut::Truncated) => match payload.first() {
@@ -128,10 +126,9 @@ fn tag(cursor: &mut Cursor<'_>, payload: &[u8]) -> Result<(), Refusal> {
         Head::Str(len) if len == TAG.len() as u64 && body.starts_with(TAG.as_bytes()) => {
             return Ok(());
         }
-        Head::Str(len) => Found::Tag {
-            len: u32::try_from(len).unwrap_or(u32::MAX),
-            start: first_bytes(body),
-        },
+        Head::Str(len) => {
+            Found::Tag { len: u32::try_from(len).unwrap_or(u32::MAX), start: first_bytes(body) }
+        }
         _ => payload.get(start).map_or(Found::Nothing, |&byte| Found::Marker(byte)),
     };
     Err(Refusal::new(Reason::BadTag, start, Some(0), found))

@@ -260,12 +260,7 @@ pub(crate) fn is_float(byte: u8) -> bool {
     matches!(Marker::from_u8(byte), Marker::F32 | Marker::F64)
 }
 
-fn write_text(
-    f: &mut fmt::Formatter<'_>,
-    what: &str,
-    len: usize,
-    start: &[u8; 12],
-) -> fmt::Result {
+fn write_text(f: &mut fmt::Formatter<'_>, what: &str, len: usize, start: &[u8; 12]) -> fmt::Result {
     let shown = start.get(..len.min(start.len())).unwrap_or(start);
     write!(f, "{what} \"{}", shown.escape_ascii())?;
     if len > start.len() {

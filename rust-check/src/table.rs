@@ -16,7 +16,7 @@ pub use crate::vectors::{CONTENT_HASH, FIELDS, FILES, FRAMES, PAYLOADS};
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// Its type: `count`, or `rank` for a count that may be nil.
+    /// Its type: `count`, or `count-or-nil`.
     pub kind: &'static str,
     /// What it counts.
     pub unit: &'static str,

@@ -227,7 +227,9 @@ impl<Subject> Suite<Subject> {
         let mut undeclared: BTreeMap<Policy, Undeclared> = BTreeMap::new();
         let mut uses = vec![Use::default(); self.known.len()];
         for case in cases {
-            let Some(verdict) = for_reader(case.readers, self.revision) else { continue };
+            let Some(verdict) = for_reader(case.readers, self.revision) else {
+                continue;
+            };
             let answer = panics::caught(|| ask(&case));
             let ruling = match verdict.ruling(|policy| self.policies.get(&policy).copied()) {
                 Some(ruling) => ruling,
@@ -368,9 +370,7 @@ fn fault(
     answer: &Result<Answer, panics::Caught>,
     sequence_is_read: bool,
 ) -> Option<Fault> {
-    let fault = |deviation, expected: String, got: String| {
-        Some(Fault { deviation, expected, got })
-    };
+    let fault = |deviation, expected: String, got: String| Some(Fault { deviation, expected, got });
     match (ruling, answer) {
         (ruling, Err(panic)) => {
             fault(Deviation::Panics, report::ruling(ruling), format!("a panic: {panic}"))

@@ -1,0 +1,160 @@
+"""The terminal face: ``loadwire check`` and ``loadwire golden``.
+
+Thin on purpose: each command calls one function of the library and shows what it says. Exit status
+0 is conforming, 1 is not, 2 is a wrong call or nothing to check.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_loadwire import __version__
+
+try:
+    import click
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+except ImportError as error:
+    _MISSING: str | None = error.name
+else:
+    _MISSING = None
+
+if TYPE_CHECKING:
+    from pytest_loadwire.check import Result
+
+MOST_FAILURES = 20
+"""So many failures are shown; ``--json`` has all of them."""
+
+
+def main() -> None:
+    """Run the command line; say what to install where the extra is missing."""
+    if _MISSING is not None:
+        print(  # noqa: T201 - the libraries that print better are what is missing
+            f"loadwire: {_MISSING} is not installed; pip install 'pytest-loadwire[cli]'",
+            file=sys.stderr,
+        )
+        raise SystemExit(2)
+    _commands()(prog_name="loadwire")
+
+
+def _commands() -> click.Group:
+    @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+    @click.version_option(__version__, prog_name="pytest-loadwire")
+    def commands() -> None:
+        """The contract kit for SGLang's load socket."""
+
+    @commands.command()
+    @click.option(
+        "--golden",
+        "root",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Another golden folder than that of this package.",
+    )
+    @click.option(
+        "--native",
+        envvar="LOADWIRE_NATIVE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="A shared library with the C ABI of loadwire.h, in place of the Rust crate.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+    def check(root: Path | None, native: str | None, as_json: bool) -> None:
+        r"""Prove the golden vectors: three decoders, three encoders, one live socket.
+
+        \b
+        Example:
+          loadwire check
+          loadwire check --json | jq .totals
+        """
+        from pytest_loadwire.check import run  # noqa: PLC0415 - zmq and cffi only when asked for
+        from pytest_loadwire.vectors import GoldenError  # noqa: PLC0415
+
+        progress = Console(stderr=True)
+        try:
+            with progress.status("starting", spinner="line") as status:
+                result = run(root, native=native, progress=status.update)
+        except GoldenError as error:
+            raise click.UsageError(str(error)) from error
+        # What a machine does not run nobody notices, so there it counts.
+        strict = bool(os.environ.get("CI"))
+        if as_json:
+            click.echo(json.dumps({**result.to_json(), "strict": strict}, indent=1))
+        else:
+            _show(result, strict=strict)
+        raise SystemExit(0 if result.ok and not (strict and result.not_run) else 1)
+
+    @commands.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def golden(arguments: tuple[str, ...]) -> None:
+        r"""Regenerate, compare or release the vectors.
+
+        The same as python -m pytest_loadwire.golden.
+
+        \b
+        Example:
+          loadwire golden --check
+          loadwire golden --write
+        """
+        from pytest_loadwire.golden.__main__ import main as regenerate  # noqa: PLC0415
+
+        raise SystemExit(regenerate(arguments))
+
+    return commands
+
+
+def _show(result: Result, *, strict: bool) -> None:
+    from pytest_loadwire.check import rule_order  # noqa: PLC0415
+    from pytest_loadwire.rules import RULES  # noqa: PLC0415
+
+    console = Console()
+    table = Table(title="load contract, vectors by rule and witness", title_justify="left")
+    # A column takes its text and three more for its border; the long texts get what is left.
+    taken = len("rule") + 3 + sum(max(len(witness), 3) + 3 for witness in result.witnesses)
+    table.add_column("rule", style="bold")
+    table.add_column(
+        "what it asks for", overflow="ellipsis", no_wrap=True, max_width=console.width - taken - 4
+    )
+    for witness in result.witnesses:
+        table.add_column(witness, justify="right")
+    for rule in sorted(result.cells, key=rule_order):
+        cells = [_cell(result, rule, witness) for witness in result.witnesses]
+        table.add_row(rule, RULES[rule], *cells)
+    table.add_section()
+    totals = [
+        sum(row[w].passed for row in result.cells.values() if w in row) for w in result.witnesses
+    ]
+    table.add_row("", "agreed", *map(str, totals))
+    console.print(table)
+    console.print(", ".join(f"{count} {what}" for what, count in result.totals.items()))
+    console.print(f"content hash {result.content_hash}", soft_wrap=True, highlight=False)
+    for what, why in result.not_run.items():
+        console.print(Text(f"NOT RUN  {what}: {why}", style="bold yellow"), soft_wrap=True)
+    for failure in result.failures[:MOST_FAILURES]:
+        console.print(Text(f"FAILED  {failure}", style="red"), soft_wrap=True)
+    if len(result.failures) > MOST_FAILURES:
+        console.print(f"... and {len(result.failures) - MOST_FAILURES} more (see --json)")
+    if result.failures:
+        console.print(Text(f"{len(result.failures)} disagreements", style="bold red"))
+    elif result.not_run and strict:
+        console.print(Text("what ran agrees; under CI what was not run fails", style="bold red"))
+    elif result.not_run:
+        console.print(Text("what ran agrees", style="bold yellow"))
+    else:
+        console.print(Text("all agree", style="bold green"))
+
+
+def _cell(result: Result, rule: str, witness: str) -> Text:
+    cell = result.cells[rule].get(witness)
+    if cell is None:
+        return Text("-", style="dim")
+    if cell.failed:
+        return Text(f"{cell.failed} of {cell.failed + cell.passed} FAILED", style="bold red")
+    return Text(str(cell.passed), style="green")
+
+
+if __name__ == "__main__":
+    main()

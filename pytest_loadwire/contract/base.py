@@ -1,0 +1,144 @@
+"""What the contract classes share: declared deviations, and failures that name the rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, ClassVar, NoReturn
+
+import pytest
+
+from pytest_loadwire.annotate import annotate, annotate_frames
+from pytest_loadwire.judge import Deed, Finding
+from pytest_loadwire.rules import HAZARD_TEXT, RULES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A known way in which an implementation does not keep the contract, with the reason.
+
+    Each test that it covers has to fail in this way, and is reported as xfailed. When such a test
+    passes, or fails in another way, it fails: the declaration is out of date.
+
+    Attributes:
+        rule: The rule that is broken, as the test ids name it.
+        deed: In what way: ``accepted``, ``refused``, ``wrong-value``, ``wrong-reason``,
+            ``wrong-bytes`` or ``crashed``.
+        reason: Why the team lives with it; shown in the report.
+        cases: Patterns for the case ids behind the rule, as of `fnmatch`; by default every case of
+            the rule.
+    """
+
+    rule: str
+    deed: Deed
+    reason: str
+    cases: Sequence[str] = ("*",)
+
+    def covers(self, rule: str, case: str) -> bool:
+        """Whether a case is declared to deviate."""
+        return rule == self.rule and any(fnmatchcase(case, pattern) for pattern in self.cases)
+
+
+class Contract:
+    """Base of the contract classes.
+
+    Attributes:
+        deviations: The known deviations of the code under test.
+    """
+
+    deviations: ClassVar[Sequence[Deviation]] = ()
+
+    @classmethod
+    def contract_cases(cls) -> Iterable[tuple[str, str]]:
+        """Every case of this class as rule and id; deviations have to match one of them."""
+        return ()
+
+    def test_declarations(self) -> None:
+        """Every declared deviation names a rule of the contract and a case of this class."""
+        cases = list(self.contract_cases())
+        for deviation in self.deviations:
+            if deviation.rule not in RULES:
+                _fail(f"{deviation} excuses an unknown rule; the contract has {', '.join(RULES)}")
+            for pattern in deviation.cases:
+                if not any(
+                    rule == deviation.rule and fnmatchcase(case, pattern) for rule, case in cases
+                ):
+                    _fail(f"{deviation} covers no case: {deviation.rule} has none like {pattern!r}")
+            if not deviation.reason.strip():
+                _fail(f"{deviation} gives no reason")
+
+    def hold(
+        self,
+        finding: Finding | None,
+        *,
+        rule: str,
+        case: str,
+        why: str = "",
+        payload: bytes | None = None,
+        frames: Sequence[bytes] | None = None,
+    ) -> None:
+        """End a test by what was found: pass, fail with the rule, or xfail as declared.
+
+        Args:
+            finding: What is wrong, or None.
+            rule: The rule that the case is about.
+            case: The case's id.
+            why: What the case is for.
+            payload: The payload that the finding is about, to be shown.
+            frames: The message that the finding is about, to be shown.
+        """
+        __tracebackhide__ = True
+        deviation = next((d for d in self.deviations if d.covers(rule, case)), None)
+        if finding is None:
+            if deviation is not None:
+                _fail(
+                    f"{rule} {case}: the declared deviation is gone, this case conforms now."
+                    f" Narrow or remove {deviation}"
+                )
+            return
+        text = explain(finding, rule=rule, case=case, why=why, payload=payload, frames=frames)
+        if deviation is None:
+            _fail(text)
+        if finding.deed != deviation.deed:
+            _fail(
+                f"{rule} {case}: declared to deviate as {deviation.deed!r}, but it deviates as"
+                f" {finding.deed!r}\n{text}"
+            )
+        pytest.xfail(f"{rule} {deviation.deed}: {deviation.reason}")
+
+
+def explain(
+    finding: Finding,
+    *,
+    rule: str,
+    case: str,
+    why: str = "",
+    payload: bytes | None = None,
+    frames: Sequence[bytes] | None = None,
+) -> str:
+    """A finding for a developer who has to mend it: rule, expected, got, hazard, bytes."""
+    broken = finding.rule if finding.rule in RULES else rule
+    lines = [
+        f"{broken} {finding.deed}: {RULES[broken]}",
+        f"  case      {rule}-{case}" + (f" ({why})" if why else ""),
+        f"  expected  {finding.expected}",
+        f"  got       {finding.got}",
+        f"  hazard    {finding.hazard}: {HAZARD_TEXT[finding.hazard]}",
+    ]
+    shown = annotate(payload) if payload is not None else annotate_frames(frames or ())
+    lines += [f"  {line}" for line in shown.splitlines()]
+    return "\n".join(lines)
+
+
+def missing_hook(contract: Contract, hook: str, what: str) -> NoReturn:
+    """Fail because a hook that the class cannot do without was not overridden."""
+    __tracebackhide__ = True
+    _fail(f"{type(contract).__name__} has to override {hook}: {what}")
+
+
+def _fail(text: str) -> NoReturn:
+    __tracebackhide__ = True
+    pytest.fail(text, pytrace=False)

@@ -1,0 +1,304 @@
+"""The pytest face of the harness: options, fixtures, and what a failure shows.
+
+Nothing but pytest is imported until a fixture needs it, so that a run which asks for nothing of
+ours pays for nothing of ours.
+"""
+
+# ruff: noqa: PLC0415 - see above: imports wait for the fixture that needs them
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pytest_loadwire.harness.capture import Capture
+    from pytest_loadwire.harness.clock import VirtualClock
+    from pytest_loadwire.harness.native import NativeDecoder
+    from pytest_loadwire.harness.session import HarnessSession
+    from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
+    from pytest_loadwire.vectors import Golden
+
+# Importing first and registering later is a warning in pytest, and does nothing.
+pytest.register_assert_rewrite(
+    *{"pytest_loadwire.contract", "pytest_loadwire.harness"}.difference(sys.modules)
+)
+
+SOCKET_MODES = ("stub", "live")
+NATIVE_VARIABLE = "LOADWIRE_NATIVE"
+
+_NO_NATIVE = "loadwire_native: "
+_SOCKET_FIXTURES = frozenset(
+    {
+        "loadwire_capture",
+        "loadwire_publisher",
+        "make_loadwire_publisher",
+        "make_loadwire_subscriber",
+    }
+)
+
+
+class Settings(NamedTuple):
+    """What the options and the ini file ask for.
+
+    Attributes:
+        socket: ``stub`` or ``live``.
+        timeout: Seconds that each wait may take.
+        native: The shared library to check, or None for the one that belongs to the kit.
+    """
+
+    socket: str
+    timeout: float
+    native: Path | None
+
+
+_settings = pytest.StashKey[Settings]()
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options, each over an ini key of the same name."""
+    group = parser.getgroup("loadwire", "load sockets of engines and routers")
+    group.addoption(
+        "--loadwire-socket",
+        metavar="stub|live",
+        help="what loadwire_capture puts behind an engine's socket: a stub (default), or a real "
+        "socket on a loopback port",
+    )
+    group.addoption(
+        "--loadwire-timeout",
+        metavar="SECONDS",
+        help="how long any wait of a loadwire fixture may take (default 5)",
+    )
+    group.addoption(
+        "--loadwire-native",
+        metavar="PATH",
+        help="shared library with the C ABI of loadwire.h for loadwire_native, in place of the "
+        f"kit's own; the environment variable {NATIVE_VARIABLE} does the same",
+    )
+    parser.addini("loadwire_socket", "as --loadwire-socket", default="stub")
+    parser.addini("loadwire_timeout", "as --loadwire-timeout", default="5")
+    parser.addini("loadwire_native", "as --loadwire-native, relative to the ini file", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Read the options, refuse bad ones, and register the marker."""
+    config.addinivalue_line(
+        "markers",
+        "loadwire_leaves_open(reason): sockets and contexts that this test leaves open are no "
+        "failure; for those that a wider fixture owns",
+    )
+    config.stash[_settings] = Settings(
+        socket=_socket_mode(config), timeout=_timeout(config), native=_native(config)
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say in one line how the fixtures of this run work."""
+    settings = config.stash[_settings]
+    native = f", native={settings.native}" if settings.native else ""
+    return f"loadwire: socket={settings.socket}, timeout={settings.timeout:g} s{native}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Note a failure, whose cause is not to be buried under what it left open."""
+    if call.excinfo is not None:
+        item.stash[_failed] = True
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Show two load messages element by element instead of as byte strings."""
+    if op != "==" or not (_is_message(left) and _is_message(right)):
+        return None
+    if not (_is_load(left) or _is_load(right)):
+        return None
+    from pytest_loadwire.annotate import compare_frames
+    from pytest_loadwire.errors import WireError
+
+    try:
+        return compare_frames(_as_frames(left), _as_frames(right))
+    except WireError:
+        # A message with a value that no frames can hold; pytest shows it as any other tuple.
+        return None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what was not run because there is no native decoder."""
+    reasons = [
+        report.longrepr[2].partition(_NO_NATIVE)[2]
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple) and _NO_NATIVE in report.longrepr[2]
+    ]
+    if reasons:
+        terminalreporter.write_line(
+            f"loadwire: {len(reasons)} test(s) of the native decoder NOT RUN: {reasons[0]}",
+            yellow=True,
+        )
+
+
+@pytest.fixture(autouse=True)
+def _loadwire_session(request: pytest.FixtureRequest) -> Iterator[Callable[[], HarnessSession]]:
+    """The harness of this test, from the first use on.
+
+    For every test, since only an automatic fixture starts before all others of the test and ends
+    behind them: a socket that another fixture closes in its own teardown is no leak.
+    """
+    started: list[HarnessSession] = []
+
+    def session() -> HarnessSession:
+        if not started:
+            from pytest_loadwire.harness.session import HarnessSession
+
+            settings = request.config.stash[_settings]
+            started.append(HarnessSession(mode=settings.socket, timeout=settings.timeout))
+        return started[0]
+
+    if not _SOCKET_FIXTURES.isdisjoint(request.fixturenames):
+        session()
+    yield session
+    for one in started:
+        keep_open = request.node.get_closest_marker("loadwire_leaves_open") is not None
+        errors, leaks = one.finish(keep_open=keep_open)
+        problems = [f"{type(error).__name__}: {error}" for error in errors]
+        if not request.node.stash.get(_failed, False):
+            problems += leaks
+        if problems:
+            pytest.fail("loadwire: " + "\n".join(problems), pytrace=False)
+
+
+@pytest.fixture
+def loadwire_publisher(_loadwire_session: Callable[[], HarnessSession]) -> LivePublisher:
+    """A live engine end of a load socket, on an ephemeral loopback port."""
+    return _loadwire_session().publisher()
+
+
+@pytest.fixture
+def make_loadwire_publisher(
+    _loadwire_session: Callable[[], HarnessSession],
+) -> Callable[..., LivePublisher]:
+    """Makes live publishers: `(host="127.0.0.1", port=0, *, sheds=False, timeout=...)`."""
+    return _loadwire_session().publisher
+
+
+@pytest.fixture
+def make_loadwire_subscriber(
+    _loadwire_session: Callable[[], HarnessSession],
+) -> Callable[..., LiveSubscriber]:
+    """Makes live subscribers: `(endpoint or publisher, *, topic=b"load", revision=..., ...)`."""
+    return _loadwire_session().subscriber
+
+
+@pytest.fixture
+def loadwire_capture(
+    _loadwire_session: Callable[[], HarnessSession],
+) -> Callable[..., Capture]:
+    """Replaces the function that opens an engine's socket: `("engine.module.open_socket")`."""
+    return _loadwire_session().capture
+
+
+@pytest.fixture
+def loadwire_clock() -> Iterator[VirtualClock]:
+    """A monotonic clock that the test moves, and installs into a module."""
+    from pytest_loadwire.harness.clock import VirtualClock
+
+    with VirtualClock() as clock:
+        yield clock
+
+
+@pytest.fixture
+def loadwire_golden() -> Golden:
+    """Every golden vector, as typed records."""
+    from pytest_loadwire import vectors
+
+    return vectors.load()
+
+
+@pytest.fixture
+def loadwire_native(request: pytest.FixtureRequest) -> NativeDecoder:
+    """A decoder behind the C ABI. Without one the test is not run, and fails under CI."""
+    from pytest_loadwire.harness import native
+
+    path = request.config.stash[_settings].native
+    try:
+        return native.load(None if path is None else str(path))
+    except native.NativeUnavailable as error:
+        # Who names a library, or lets a machine judge, wants it checked and not passed over.
+        if path is not None or os.environ.get("CI"):
+            pytest.fail(f"{_NO_NATIVE}{error}", pytrace=False)
+        pytest.skip(f"{_NO_NATIVE}{error}")
+
+
+def _option(config: pytest.Config, name: str) -> tuple[str, str]:
+    """The value of an option, and what to call it in an error."""
+    value = config.getoption(f"--loadwire-{name}")
+    if value is not None:
+        return str(value), f"--loadwire-{name}"
+    return str(config.getini(f"loadwire_{name}")), f"loadwire_{name} in the ini file"
+
+
+def _socket_mode(config: pytest.Config) -> str:
+    value, source = _option(config, "socket")
+    if value not in SOCKET_MODES:
+        raise pytest.UsageError(f"{source} must be one of {', '.join(SOCKET_MODES)}, not {value!r}")
+    return value
+
+
+def _timeout(config: pytest.Config) -> float:
+    value, source = _option(config, "timeout")
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not (math.isfinite(seconds) and seconds > 0):
+        raise pytest.UsageError(f"{source} must be a number of seconds above 0, not {value!r}")
+    return seconds
+
+
+def _native(config: pytest.Config) -> Path | None:
+    """The library that was named: on the command line, in the environment, or in the ini file."""
+    value, source = _option(config, "native")
+    base = Path(config.inipath).parent if config.inipath else config.rootpath
+    if config.getoption("--loadwire-native") is not None:
+        base = config.invocation_params.dir
+    elif NATIVE_VARIABLE in os.environ:
+        value, source, base = os.environ[NATIVE_VARIABLE], NATIVE_VARIABLE, Path.cwd()
+    if not value:
+        return None
+    path = base / value
+    if not path.is_file():
+        raise pytest.UsageError(f"{source} must be the path of a shared library, not {value!r}")
+    return path
+
+
+def _is_message(value: object) -> bool:
+    """Whether this is a sequence of frames, or a parsed message."""
+    if _is_parsed(value):
+        return True
+    return isinstance(value, list | tuple) and all(isinstance(frame, bytes) for frame in value)
+
+
+def _is_parsed(value: object) -> bool:
+    # A message can only exist where its module was imported already.
+    wire: Any = sys.modules.get("pytest_loadwire.wire")
+    return wire is not None and isinstance(value, wire.Message)
+
+
+def _is_load(value: Any) -> bool:
+    """Whether this is a load message by its looks, so that others' bytes are left alone."""
+    return _is_parsed(value) or (len(value) == 3 and value[0] == b"load")
+
+
+def _as_frames(value: Any) -> tuple[bytes, ...]:
+    if not _is_parsed(value):
+        return tuple(value)
+    from pytest_loadwire.wire import build_frames
+
+    return build_frames(*value)

@@ -1,0 +1,67 @@
+//! The decoder's promise that it allocates nothing, held by an allocator that counts.
+//!
+//! One test in a binary of its own: the counter sees every thread of the process.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use loadwire_check::table::{FRAMES, PAYLOADS};
+use loadwire_check::{build_frames, decode_as, encode, parse_frames, Revision};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> usize {
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    work();
+    ALLOCATIONS.load(Ordering::Relaxed) - before
+}
+
+/// Decoding, parsing, encoding and building allocate nothing for any vector, accepted or refused,
+/// and nothing for a payload that nests deeply or lies about its length.
+#[test]
+fn nothing_is_allocated() {
+    let deep = [&b"\x97\xa8LoadStat\x01\x02\x03\x04\x05"[..], &[0x91; 100_000], &[0xc0]].concat();
+    let lying = b"\xdd\xff\xff\xff\xff\xa8LoadStat\x01\x02\x03\x04\x05\xdb\xff\xff\xff\xff";
+    assert!(allocations(|| drop(black_box(vec![1u8]))) > 0, "the counter counts");
+
+    let count = allocations(|| {
+        for vector in PAYLOADS {
+            for (_, payload) in vector.forms() {
+                for &revision in Revision::ALL {
+                    if let Ok(stat) = black_box(decode_as(black_box(payload), revision)) {
+                        black_box(encode(&stat));
+                    }
+                }
+            }
+        }
+        for vector in FRAMES {
+            if let Ok(message) = black_box(parse_frames(black_box(vector.frames))) {
+                let _ = black_box(build_frames(message.sequence, &message.stat));
+            }
+        }
+        for payload in [&deep[..], lying] {
+            let _ = black_box(decode_as(black_box(payload), Revision::LATEST));
+        }
+    });
+    assert_eq!(count, 0);
+}
