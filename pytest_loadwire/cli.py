@@ -122,7 +122,7 @@ def _show(result: Result, *, strict: bool) -> None:
         table.add_column(witness, justify="right")
     for rule in sorted(result.cells, key=rule_order):
         cells = [_cell(result, rule, witness) for witness in result.witnesses]
-        table.add_row(rule, RULES[rule], *cells)
+        table.add_row(rule, RULES.get(rule, "no rule of the contract"), *cells)
     table.add_section()
     totals = [
         sum(row[w].passed for row in result.cells.values() if w in row) for w in result.witnesses

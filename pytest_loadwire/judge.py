@@ -177,7 +177,7 @@ def _judge_reading(verdict: Accept, outcome: Outcome, rule: str) -> Finding | No
     if isinstance(outcome, Refused):
         return Finding("refused", rule, expected, str(outcome), Hazard.STALE)
     wrong = differences(reading, outcome.reading)
-    hazard = _hazard(reading, outcome.reading) if wrong else Hazard.STALE
+    hazard = hazard_of(reading, outcome.reading) if wrong else Hazard.STALE
     if outcome.revision not in (None, verdict.revision):
         wrong["revision"] = f"{verdict.revision} as {outcome.revision}"
     if sequence is not None and not (
@@ -207,8 +207,8 @@ def differences(expected: Reading, got: Mapping[str, object]) -> dict[str, str]:
     return wrong
 
 
-def _hazard(expected: Reading, got: Mapping[str, object]) -> Hazard:
-    """What a least-loaded router does with a wrong reading."""
+def hazard_of(expected: Reading, got: Mapping[str, object]) -> Hazard:
+    """What a least-loaded router does that takes ``got`` for ``expected``."""
     for name in ("num_running_reqs", "num_waiting_reqs", "num_tokens"):
         asked, read = expected.get(name), got.get(name)
         if isinstance(asked, int) and isinstance(read, int | float) and read != asked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 
@@ -153,6 +153,31 @@ class VectorFile(msgspec.Struct, Generic[V]):
     vectors: tuple[V, ...]
 
 
+class Field(TypedDict):
+    """One element of a revision behind the tag, as the manifest has it."""
+
+    name: str
+    type: str
+    unit: str
+    since: int
+
+
+class File(TypedDict):
+    """One vector file, as the manifest has it."""
+
+    sha256: str
+    vectors: int
+
+
+class Manifest(TypedDict):
+    """``manifest.json``: the fields by revision, the vector files by name, a hash over them."""
+
+    format: Literal[1]
+    revisions: dict[str, list[Field]]
+    files: dict[str, File]
+    content_hash: str
+
+
 class Golden(msgspec.Struct, frozen=True):
     """Everything under ``golden/``.
 
@@ -164,14 +189,14 @@ class Golden(msgspec.Struct, frozen=True):
     """
 
     root: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     payloads: tuple[PayloadVector, ...]
     frames: tuple[FrameVector, ...]
 
     @property
     def content_hash(self) -> str:
         """The sha256 over all vector files that the Rust crate asserts as well."""
-        return str(self.manifest["content_hash"])
+        return self.manifest["content_hash"]
 
     def payload(self, vector_id: str) -> PayloadVector:
         """The payload vector with this id.
@@ -223,7 +248,7 @@ def load(root: Path | None = None) -> Golden:
 def _load(root: Path) -> Golden:
     return Golden(
         root=root,
-        manifest=read_json(root / "manifest.json", dict[str, Any]),
+        manifest=read_json(root / "manifest.json", Manifest),
         payloads=read_json(root / "payloads.json", VectorFile[PayloadVector]).vectors,
         frames=read_json(root / "frames.json", VectorFile[FrameVector]).vectors,
     )

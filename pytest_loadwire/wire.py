@@ -195,17 +195,15 @@ def build_frames(sequence: int, stat: LoadStatRev1) -> tuple[bytes, bytes, bytes
     """One message as the three frames to send (rules F1 to F4).
 
     Raises:
-        WireError: ``negative-seq`` for a sequence outside of 0 to 2^63-1, else as :func:`encode`.
+        WireError: ``negative-seq`` for a sequence that is no int or outside of 0 to 2^63-1, else as
+            :func:`encode`.
     """
-    try:
-        frame = sequence.to_bytes(8, "big", signed=True)
-    except (OverflowError, AttributeError, TypeError):
-        frame = b"\xff"
-    if frame[0] & 0x80:
+    # True is an int to Python, and no sequence.
+    if type(sequence) is not int or not 0 <= sequence <= MAX_SEQUENCE:
         raise WireError(
             Reason.NEGATIVE_SEQ, frame=1, expected="an integer, 0 to 2^63-1", got=repr(sequence)
         )
-    return TOPIC, frame, encode(stat)
+    return TOPIC, sequence.to_bytes(8, "big"), encode(stat)
 
 
 def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import pytest
 
-from pytest_loadwire.annotate import annotate, annotate_frames
+from pytest_loadwire.annotate import annotate, annotate_frames, compare_payloads
 from pytest_loadwire.judge import Deed, Finding
 from pytest_loadwire.rules import HAZARD_TEXT, RULES
 
@@ -78,6 +78,7 @@ class Contract:
         case: str,
         why: str = "",
         payload: bytes | None = None,
+        against: bytes | None = None,
         frames: Sequence[bytes] | None = None,
     ) -> None:
         """End a test by what was found: pass, fail with the rule, or xfail as declared.
@@ -88,6 +89,7 @@ class Contract:
             case: The case's id.
             why: What the case is for.
             payload: The payload that the finding is about, to be shown.
+            against: The payload that it should have been, shown beside it.
             frames: The message that the finding is about, to be shown.
         """
         __tracebackhide__ = True
@@ -99,7 +101,14 @@ class Contract:
                     f" Narrow or remove {deviation}"
                 )
             return
-        text = explain(finding, rule=rule, case=case, why=why, payload=payload, frames=frames)
+        text = explain(finding, rule=rule, case=case, why=why)
+        if payload is not None and against is not None:
+            shown = compare_payloads(against, payload, ("expected", "got"))
+        else:
+            shown = (annotate_frames(frames or ()) if payload is None else annotate(payload)).split(
+                "\n"
+            )
+        text = "\n  ".join([text, *shown])
         if deviation is None:
             _fail(text)
         if finding.deed != deviation.deed:
@@ -110,27 +119,18 @@ class Contract:
         pytest.xfail(f"{rule} {deviation.deed}: {deviation.reason}")
 
 
-def explain(
-    finding: Finding,
-    *,
-    rule: str,
-    case: str,
-    why: str = "",
-    payload: bytes | None = None,
-    frames: Sequence[bytes] | None = None,
-) -> str:
-    """A finding for a developer who has to mend it: rule, expected, got, hazard, bytes."""
+def explain(finding: Finding, *, rule: str, case: str, why: str = "") -> str:
+    """A finding for a developer who has to mend it: rule, case, expected, got, hazard."""
     broken = finding.rule if finding.rule in RULES else rule
-    lines = [
-        f"{broken} {finding.deed}: {RULES[broken]}",
-        f"  case      {rule}-{case}" + (f" ({why})" if why else ""),
-        f"  expected  {finding.expected}",
-        f"  got       {finding.got}",
-        f"  hazard    {finding.hazard}: {HAZARD_TEXT[finding.hazard]}",
-    ]
-    shown = annotate(payload) if payload is not None else annotate_frames(frames or ())
-    lines += [f"  {line}" for line in shown.splitlines()]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"{broken} {finding.deed}: {RULES[broken]}",
+            f"  case      {rule}-{case}" + (f" ({why})" if why else ""),
+            f"  expected  {finding.expected}",
+            f"  got       {finding.got}",
+            f"  hazard    {finding.hazard}: {HAZARD_TEXT[finding.hazard]}",
+        ]
+    )
 
 
 def missing_hook(contract: Contract, hook: str, what: str) -> NoReturn:

@@ -11,7 +11,7 @@ import pytest
 from pytest_loadwire import wire
 from pytest_loadwire.contract.base import Contract, missing_hook
 from pytest_loadwire.errors import WireError
-from pytest_loadwire.judge import Finding
+from pytest_loadwire.judge import Finding, hazard_of
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import Accept, Declare, load
 
@@ -123,6 +123,7 @@ class WireContract(Contract):
             case=payload_vector.id,
             why=payload_vector.why,
             payload=got,
+            against=expected,
         )
 
     def test_never_sends_what_is_no_count(self, forbidden: tuple[str, str, object, Any]) -> None:
@@ -202,7 +203,7 @@ class WireContract(Contract):
             vector.rule,
             expected.hex(),
             f"{got.hex()}: a router would read {', '.join(moved)}",
-            Hazard.STALE,
+            hazard_of(reading, wire.to_dict(stat)),
         )
 
     def _grade_forbidden(

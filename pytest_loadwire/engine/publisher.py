@@ -133,9 +133,10 @@ class LoadPublisher:
         "_decoder",
         "_failing",
         "_interval",
+        "_last_counts",
         "_last_time",
-        "_last_values",
         "_rank",
+        "_rank_at",
         "_read",
         "_revision",
         "_sequence",
@@ -163,13 +164,16 @@ class LoadPublisher:
         self._interval = max(1, publish_interval)
         counts = tuple(fields.get(name, name) for name in names if name != RANK_FIELD)
         # None is the usual case, which reads in line: that takes half the time.
-        self._read = None if counts == _SGLANG_COUNTS else _reader(counts, rank, names)
+        self._read: Callable[[Any], tuple[Any, ...]] | None = (
+            None if counts == _SGLANG_COUNTS else attrgetter(*counts)
+        )
+        self._rank_at = names.index(RANK_FIELD)
         self._decoder: msgspec.msgpack.Decoder[LoadStatRev1] = msgspec.msgpack.Decoder(
             REVISIONS[revision]
         )
         self._calls = 0
         self._sequence = 0
-        self._last_values: tuple[Any, ...] | None = None
+        self._last_counts: tuple[Any, ...] | None = None
         self._last_time = 0.0
         self._failing = False
 
@@ -231,8 +235,8 @@ class LoadPublisher:
         if self._socket is None:
             return
         if not force:
-            self._calls += 1
-            if self._calls < self._interval:
+            calls = self._calls = self._calls + 1
+            if calls < self._interval:
                 return
         # Here and not after the send: a reading that is not sent, or fails, would leave the
         # throttle open, and each further step of the loop would walk the queues.
@@ -241,12 +245,11 @@ class LoadPublisher:
             now = time.monotonic()
             load: Any = load_provider() if snapshot is None else snapshot
             if self._read is None:
-                values: tuple[Any, ...] = (  # _SGLANG_COUNTS and the rank, in wire order
+                counts: tuple[Any, ...] = (  # _SGLANG_COUNTS
                     load.num_running_reqs,
                     load.num_waiting_reqs,
                     load.num_used_tokens,
                     load.max_total_num_tokens,
-                    self._rank,
                     load.num_waiting_uncached_tokens,
                     load.num_total_tokens,
                     load.max_running_requests,
@@ -254,11 +257,11 @@ class LoadPublisher:
                     load.total_prefill_busy_us,
                 )
             else:
-                values = self._read(load)
-            if values == self._last_values and now - self._last_time < LOAD_PUBLISH_HEARTBEAT_S:
+                counts = self._read(load)
+            if counts == self._last_counts and now - self._last_time < LOAD_PUBLISH_HEARTBEAT_S:
                 return
-            self._send(self._socket, values)
-            self._last_values = values
+            self._send(self._socket, counts)
+            self._last_counts = counts
             self._last_time = now
             self._failing = False
         except Exception:
@@ -287,8 +290,8 @@ class LoadPublisher:
     ) -> None:
         self.close()
 
-    def _send(self, socket: PubSocket, values: tuple[Any, ...]) -> None:
-        payload = self._encode(values)
+    def _send(self, socket: PubSocket, counts: tuple[Any, ...]) -> None:
+        payload = self._encode(counts)
         sequence = self._sequence
         self._sequence = sequence + 1  # a send that fails has used up its number (rule S1)
         # Three sends cost a third of one send_multipart. PUB never blocks, and a send fails only
@@ -297,33 +300,22 @@ class LoadPublisher:
         socket.send(sequence.to_bytes(8, "big"), _SNDMORE)
         socket.send(payload)
 
-    def _encode(self, values: tuple[Any, ...]) -> bytes:
-        """The bytes of :func:`pytest_loadwire.wire.encode` for these elements, sooner.
+    def _encode(self, counts: tuple[Any, ...]) -> bytes:
+        """The bytes of :func:`pytest_loadwire.wire.encode` for these counts, sooner.
 
         Raises:
             WireError: A count is none (rule W5).
         """
+        at = self._rank_at
         try:
-            payload = _encoder.encode((TAG, *values))
+            payload = _encoder.encode((TAG, *counts[:at], self._rank, *counts[at:]))
             # A strict reader takes exactly what W5 allows, and costs less than a look at each.
             self._decoder.decode(payload)
         except (msgspec.MsgspecError, OverflowError, TypeError):
+            values = (*counts[:at], self._rank, *counts[at:])
             named = zip(field_names(self._revision), values, strict=True)
             return encode(REVISIONS[self._revision](**dict(named)))  # says which and why
         return payload
-
-
-def _reader(
-    counts: tuple[str, ...], rank: int, names: tuple[str, ...]
-) -> Callable[[object], tuple[Any, ...]]:
-    """Reads the attributes ``counts`` of a snapshot, and puts the rank where the wire has it."""
-    read, at = attrgetter(*counts), names.index(RANK_FIELD)
-
-    def read_values(load: object) -> tuple[Any, ...]:
-        values = read(load)
-        return (*values[:at], rank, *values[at:])
-
-    return read_values
 
 
 def _open_range(

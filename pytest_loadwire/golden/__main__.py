@@ -24,8 +24,7 @@ from pytest_loadwire.vectors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pytest_loadwire.golden import native_abi
-from pytest_loadwire.golden.build import Built
+    from pytest_loadwire.golden.build import Built
 
 RELEASED = "released.json"
 

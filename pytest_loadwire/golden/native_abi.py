@@ -6,6 +6,8 @@ cffi's parser and without a compiler.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import tempfile
 from pathlib import Path
@@ -38,5 +40,6 @@ def render(header: str) -> bytes:
     builder.set_source("pytest_loadwire.harness._abi", None)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "_abi.py"
-        builder.emit_python_code(str(made))
+        with contextlib.redirect_stdout(io.StringIO()):  # cffi tells where it writes
+            builder.emit_python_code(str(made))
         return made.read_bytes()

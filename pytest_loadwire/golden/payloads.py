@@ -40,6 +40,9 @@ GOLDENS: dict[int, dict[str, Values]] = {
     },
 }
 
+# The rule that gives each revision its elements; a new revision comes with a rule of its own.
+RULE_OF_REVISION = {1: "W2", 2: "W3"}
+
 # The last value of each integer width and the first of the next, up to 2^64-1.
 BOUNDARIES = (
     0,
@@ -221,7 +224,7 @@ def _goldens() -> Iterator[PayloadVector]:
             yield vector(
                 shape_of(values),
                 id=f"rev{revision}-golden-{name}",
-                rule="W4" if values[4] is None else {1: "W2", 2: "W3"}[revision],
+                rule="W4" if values[4] is None else RULE_OF_REVISION[revision],
                 kind="golden",
                 since=revision,
                 why="an unset rank is sent as nil, every other slot differs"
@@ -239,7 +242,7 @@ def _anchors() -> Iterator[PayloadVector]:
         yield vector(
             shape,
             id=vector_id,
-            rule="W4" if values[4] is None else {1: "W2", 2: "W3"}[revision],
+            rule="W4" if values[4] is None else RULE_OF_REVISION[revision],
             kind="anchor",
             since=revision,
             why=why,
@@ -407,7 +410,7 @@ def _policies() -> Iterator[PayloadVector]:
         rule="W12",
         kind="tail",
         since=1,
-        why="seven elements, the last a float: unknown to revision 1, so nothing to refuse",
+        why="seven elements, the last a float: nothing to refuse, unless the partial tail is read",
         source="rev1-golden-a and float 64 7.0",
     )
     for index in range(6, 11):

@@ -32,7 +32,7 @@ def unproven(payloads: Sequence[PayloadVector], frames: Sequence[FrameVector]) -
             for finding in judge_payload(witness, vector):
                 yield f"{vector.id}: {witness.name}: {finding}"
     for message in frames:
-        sends = _engine_sends(verify_frames, message.parts, message.engine)
+        sends = _engine_sends(verify_frames, message.parts, message)
         if (message.engine is not None) != sends:
             yield f"{message.rule} {message.id}: engine verdict disagrees with wire.verify_frames"
         for witness in witnesses:
@@ -71,7 +71,7 @@ def _duplicates(vectors: Sequence[PayloadVector | FrameVector]) -> Iterator[str]
 
 
 def _canonical(vector: PayloadVector) -> Iterator[str]:
-    if (vector.engine is not None) != _engine_sends(verify, vector.payload, vector.engine):
+    if (vector.engine is not None) != _engine_sends(verify, vector.payload, vector):
         yield f"{vector.rule} {vector.id}: engine verdict disagrees with wire.verify"
     if vector.engine is None:
         return
@@ -87,13 +87,17 @@ def _canonical(vector: PayloadVector) -> Iterator[str]:
         if made != vector.payload:
             yield f"{vector.rule} {vector.id}: {name} makes {made.hex()}, the vector {vector.hex}"
     for form_id, form in vector.forms():
-        if form_id != vector.id and _engine_sends(verify, form, vector.engine):
+        if form_id != vector.id and _engine_sends(verify, form, vector):
             yield f"{vector.rule} {form_id}: passes for canonical"
 
 
-def _engine_sends(check: Any, data: Any, engine: int | None) -> bool:
-    """Whether an engine of the named revision, or of any, may send this."""
-    for revision in REVISIONS if engine is None else (engine,):
+def _engine_sends(check: Any, data: Any, vector: PayloadVector | FrameVector) -> bool:
+    """Whether an engine of the named revision may send this, or any that the vector knows of.
+
+    A later revision may well send what was an unknown tail to those before it.
+    """
+    known = [revision for revision in REVISIONS if revision <= vector.since]
+    for revision in known if vector.engine is None else (vector.engine,):
         try:
             check(data, revision=revision)
         except WireError:

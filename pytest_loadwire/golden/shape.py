@@ -157,9 +157,15 @@ class Shape:
             return Declare(declared[0], {"accept": taken, "reject": declared[1]})
         known = len(self.revisions[revision].__struct_fields__) + 1
         if elements < len(self) < known:
-            partial = Accept(revision, self.value(revision, len(self)))
-            return Declare(Policy.PARTIAL_TAIL, {"older": taken, "partial": partial})
+            return Declare(Policy.PARTIAL_TAIL, {"older": taken, "partial": self._partial(revision)})
         return taken
+
+    def _partial(self, revision: int) -> Accept | Reject:
+        """What a reader owes that reads the counts of a partial tail: they are counts like any."""
+        for index, element in enumerate(self.elements, 1):
+            if element.wrong is not None:
+                return self._refuse(element.wrong, index)
+        return Accept(revision, self.value(revision, len(self)))
 
     def value(self, revision: int, elements: int) -> Value:
         """The first ``elements`` of the array as the fields of ``revision``."""

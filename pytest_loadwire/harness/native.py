@@ -1,8 +1,8 @@
 """A decoder in a shared library with the C ABI of ``loadwire.h``, loaded through cffi.
 
 The Rust crate of this project is one such library; a decoder in C, C++ or Go can be another. In a
-source checkout the crate is built on demand with cargo, whose own lock makes one build of it however
-many processes ask.
+source checkout the crate is built on demand with cargo, whose own lock makes one build of it,
+however many processes ask.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.judge import Crashed, Refused, Taken
 from pytest_loadwire.rules import POLICY_ANSWERS, READER_REASONS, Policy
-from pytest_loadwire.wire import LATEST, LoadStat, encode, field_names, revision_of
+from pytest_loadwire.wire import LoadStat, encode, field_names, revision_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 ABI_VERSION = 1
 """The version of ``loadwire.h`` that this module was made for."""
+
+MAX_ELEMENTS = 32
+"""Room for array elements in a reading of ``loadwire.h``, the tag included."""
 
 REQUIRED = (
     "loadwire_abi_version",
@@ -81,7 +84,10 @@ class NativeDecoder:
             raise NativeUnavailable(
                 f"{path} has ABI version {version}, this package asks for {ABI_VERSION}"
             )
-        self.implementation: str = ffi.string(self._lib.loadwire_implementation()).decode()
+        implementation = self._lib.loadwire_implementation()
+        if not implementation or not ffi.string(implementation).strip():
+            raise NativeUnavailable(f"{path} does not say what it is: loadwire_implementation")
+        self.implementation: str = ffi.string(implementation).decode("utf-8", "replace")
         self.revision: int = self._lib.loadwire_revision()
         self.offers = frozenset(name for name in OPTIONAL if self._has(name))
         self.policies: Mapping[Policy, str] = {
@@ -174,12 +180,14 @@ class NativeDecoder:
     def _policy(self, policy: Policy) -> str | None:
         answer = self._ffi.new("char[]", 16)
         status = self._lib.loadwire_policy(policy.value.encode(), answer, len(answer))
-        text = self._ffi.string(answer).decode()
+        text = self._ffi.string(answer).decode("utf-8", "replace")
         return text if status == _OK and text in POLICY_ANSWERS[policy] else None
 
     def _outcome(self, status: int) -> Outcome:
         if status == _OK:
             reading = self._reading[0]
+            if reading.elements > MAX_ELEMENTS:
+                return Crashed(f"the library claims to have read {reading.elements} elements")
             names = field_names()
             values = self._ffi.unpack(reading.values, reading.elements)
             return Taken(

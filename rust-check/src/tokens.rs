@@ -33,37 +33,81 @@ pub(crate) enum Head {
     Map(u64),
 }
 
+/// A place in the bytes.
+#[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
+    total: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self { rest: bytes, total: bytes.len() }
     }
 
     /// The offset of the next byte.
     pub(crate) const fn at(&self) -> usize {
-        self.at
+        self.total - self.rest.len()
     }
 
     /// The bytes that were not read yet.
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.bytes.get(self.at..).unwrap_or_default()
+    pub(crate) const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Reads an unsigned integer in one of the unsigned formats, or nothing: whatever else stands
+    /// here is left to [`head`](Self::head). This is what nearly every element is.
+    #[inline]
+    pub(crate) fn unsigned(&mut self) -> Option<u64> {
+        let (&byte, body) = self.rest.split_first()?;
+        let mut body = Self { rest: body, total: 0 };
+        let value = match Marker::from_u8(byte) {
+            Marker::FixPos(value) => value.into(),
+            Marker::U8 => body.u8().ok()?,
+            Marker::U16 => body.u16().ok()?,
+            Marker::U32 => body.u32().ok()?,
+            Marker::U64 => body.u64().ok()?,
+            _ => return None,
+        };
+        self.rest = body.rest;
+        Some(value)
+    }
+
+    /// Reads the header of an array of up to 15 elements, or nothing.
+    #[inline]
+    pub(crate) fn small_array(&mut self) -> Option<u8> {
+        let (&byte, rest) = self.rest.split_first()?;
+        match Marker::from_u8(byte) {
+            Marker::FixArray(len) => {
+                self.rest = rest;
+                Some(len)
+            }
+            _ => None,
+        }
+    }
+
+    /// Skips exactly these bytes, if they come next.
+    #[inline]
+    pub(crate) fn accept(&mut self, bytes: &[u8]) -> bool {
+        match self.rest.strip_prefix(bytes) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Reads the header of the next value; its body, if it has one, comes next.
-    #[inline]
     pub(crate) fn head(&mut self) -> Result<Head, Cut> {
-        let start = self.at;
+        let start = self.at();
         let [byte] = self.take()?;
         Ok(match Marker::from_u8(byte) {
             Marker::FixPos(value) => Head::Unsigned(value.into()),
             Marker::U8 => Head::Unsigned(self.u8()?),
             Marker::U16 => Head::Unsigned(self.u16()?),
             Marker::U32 => Head::Unsigned(self.u32()?),
-            Marker::U64 => Head::Unsigned(u64::from_be_bytes(self.take()?)),
+            Marker::U64 => Head::Unsigned(self.u64()?),
             Marker::FixNeg(value) => Head::Signed(value.into()),
             Marker::I8 => Head::Signed(i8::from_be_bytes(self.take()?).into()),
             Marker::I16 => Head::Signed(i16::from_be_bytes(self.take()?).into()),
@@ -100,7 +144,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the rest of the value that `head` opened: its body, and all that is nested in it.
-    #[inline]
     pub(crate) fn finish(&mut self, head: Head) -> Result<(), Cut> {
         match head {
             Head::Unsigned(_) | Head::Signed(_) | Head::Nil | Head::Other => Ok(()),
@@ -129,37 +172,38 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip(&mut self, len: u64) -> Result<(), Cut> {
-        let left = self.rest().len();
-        match usize::try_from(len) {
-            Ok(len) if len <= left => {
-                self.at += len;
-                Ok(())
-            }
-            _ => Err(Cut::Truncated),
-        }
+        let rest = usize::try_from(len).ok().and_then(|len| self.rest.get(len..));
+        self.rest = rest.ok_or(Cut::Truncated)?;
+        Ok(())
     }
 
     #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Cut> {
-        let bytes = self.rest().get(..N).and_then(|bytes| <[u8; N]>::try_from(bytes).ok());
-        match bytes {
-            Some(bytes) => {
-                self.at += N;
-                Ok(bytes)
-            }
-            None => Err(Cut::Truncated),
+        if self.rest.len() < N {
+            return Err(Cut::Truncated);
         }
+        let (bytes, rest) = self.rest.split_at(N);
+        self.rest = rest;
+        <[u8; N]>::try_from(bytes).map_err(|_| Cut::Truncated)
     }
 
+    #[inline]
     fn u8(&mut self) -> Result<u64, Cut> {
         self.take().map(|bytes| u8::from_be_bytes(bytes).into())
     }
 
+    #[inline]
     fn u16(&mut self) -> Result<u64, Cut> {
         self.take().map(|bytes| u16::from_be_bytes(bytes).into())
     }
 
+    #[inline]
     fn u32(&mut self) -> Result<u64, Cut> {
         self.take().map(|bytes| u32::from_be_bytes(bytes).into())
+    }
+
+    #[inline]
+    fn u64(&mut self) -> Result<u64, Cut> {
+        self.take().map(u64::from_be_bytes)
     }
 }

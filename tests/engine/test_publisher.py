@@ -284,6 +284,9 @@ class Numpyish:
     def __index__(self) -> int:
         return 5
 
+    def __repr__(self) -> str:
+        return "numpyish(5)"
+
 
 @pytest.mark.parametrize("name", ["num_running_reqs", "total_prefill_busy_us"])
 @pytest.mark.parametrize(

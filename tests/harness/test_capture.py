@@ -1,5 +1,8 @@
 """A seam in an engine. Every test that takes `mode` runs on a stub and on a live socket."""
 
+# ruff: noqa: PT012, SIM117, SIM300
+# The blocks under test are context managers, and a comparison reads `expected == actual`.
+
 from __future__ import annotations
 
 import errno
@@ -122,7 +125,7 @@ def test_any_function_or_method_can_be_the_opener(
     target: str,
     build: Callable[[ModuleType], object],
 ) -> None:
-    """A function, a method, a static or class method, inherited or not, is captured and restored."""
+    """Functions, methods, static and class methods, inherited or not, are captured and restored."""
     classes = (engine, engine.Publisher, engine.Child)
     before = [dict(vars(owner)) for owner in classes]
     with Capture(target, mode=mode) as capture:
@@ -298,7 +301,11 @@ def test_an_asyncio_socket_is_an_error(engine: ModuleType, mode: str) -> None:
 
 def test_an_opener_that_returns_an_awaitable_is_an_error(engine: ModuleType) -> None:
     """A plain function that hands out a coroutine is named as async."""
-    engine.open_lazily = lambda endpoint: engine.open_async(endpoint)
+
+    def open_lazily(endpoint: str) -> object:
+        return engine.open_async(endpoint)
+
+    engine.open_lazily = open_lazily
     with pytest.raises(TargetError, match="is async"), Capture("toy_engine.open_lazily"):
         engine.Publisher(opener=engine.open_lazily)
 

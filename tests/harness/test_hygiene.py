@@ -1,5 +1,8 @@
 """What is left open is named, and closed where that is safe."""
 
+# ruff: noqa: PT012, SIM300
+# The blocks under test are context managers, and a comparison reads `expected == actual`.
+
 from __future__ import annotations
 
 import asyncio
@@ -112,7 +115,7 @@ def test_what_an_import_opens_stays(load_module: Callable[..., ModuleType]) -> N
 
 
 def test_a_socket_under_a_running_thread_is_not_closed() -> None:
-    """When a thread of the test still runs, leaks are named but left alone, as closing may crash."""
+    """While a thread of the test still runs, leaks are named but left alone: closing may crash."""
     stop = threading.Event()
     watch = SocketWatch()
     watch.start()

@@ -62,7 +62,7 @@ def test_diversions_nest() -> None:
 
 
 def test_observers_see_what_pyzmq_makes() -> None:
-    """Every observer is told of real sockets and contexts, and not of what a diversion hands out."""
+    """Every observer is told of real sockets and contexts, not of what a diversion hands out."""
     one, other = Notes(), Notes()
     with observe(one):
         context = zmq.Context()

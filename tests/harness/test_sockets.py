@@ -1,5 +1,8 @@
 """Both ends of a live load socket."""
 
+# ruff: noqa: PT012, SIM117, SIM300
+# The blocks under test are context managers, and a comparison reads `expected == actual`.
+
 from __future__ import annotations
 
 import os
@@ -184,7 +187,7 @@ def test_a_publisher_that_sheds_drops_what_does_not_fit(reading: LoadStatRev2) -
 
 
 def test_a_subscriber_that_does_not_read_is_named(reading: LoadStatRev2) -> None:
-    """Without `sheds`, a subscriber that never reads is an error, and the message takes a number."""
+    """Without `sheds`, a subscriber that never reads is an error; the message takes a number."""
     with LivePublisher(timeout=SHORT) as publisher, zmq.Context() as context:
         with context.socket(zmq.SUB) as deaf:
             deaf.set_hwm(1)
@@ -256,7 +259,7 @@ def test_silence_is_proven_without_waiting(reading: LoadStatRev2) -> None:
 
 
 def test_a_restart_is_a_new_engine_on_the_same_port(reading: LoadStatRev2) -> None:
-    """After a restart the endpoint is the same, the sequence begins again, and readers go on (C7)."""
+    """After a restart the endpoint is the same, the sequence begins again, readers go on (C7)."""
     with LivePublisher() as publisher, LiveSubscriber(publisher) as subscriber:
         endpoint = publisher.endpoint
         for _ in range(3):

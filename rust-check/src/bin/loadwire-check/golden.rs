@@ -260,11 +260,11 @@ fn compare(
         keys.push("offset");
     }
     let expected = text(verdict, "verdict", id)?;
-    let differs = |key: &&str| {
+    let differs = |key: &str| {
         let (theirs, ours) = (verdict.get(key), given.1.get(key));
         theirs != ours && !(missing(theirs) && missing(ours))
     };
-    if expected != given.0 || keys.iter().any(|key| differs(&key)) {
+    if expected != given.0 || keys.iter().any(|key| differs(key)) {
         found.disagree(format!(
             "{id} as a reader of {revision}: expected {}, got {} {}",
             shown(verdict),
