@@ -26,10 +26,7 @@ if TYPE_CHECKING:
     from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
     from pytest_loadwire.vectors import Golden
 
-# Importing first and registering later is a warning in pytest, and does nothing.
-pytest.register_assert_rewrite(
-    *{"pytest_loadwire.contract", "pytest_loadwire.harness"}.difference(sys.modules)
-)
+pytest.register_assert_rewrite("pytest_loadwire.contract", "pytest_loadwire.harness")
 
 SOCKET_MODES = ("stub", "live")
 NATIVE_VARIABLE = "LOADWIRE_NATIVE"

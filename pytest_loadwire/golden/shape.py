@@ -157,7 +157,9 @@ class Shape:
             return Declare(declared[0], {"accept": taken, "reject": declared[1]})
         known = len(self.revisions[revision].__struct_fields__) + 1
         if elements < len(self) < known:
-            return Declare(Policy.PARTIAL_TAIL, {"older": taken, "partial": self._partial(revision)})
+            return Declare(
+                Policy.PARTIAL_TAIL, {"older": taken, "partial": self._partial(revision)}
+            )
         return taken
 
     def _partial(self, revision: int) -> Accept | Reject:

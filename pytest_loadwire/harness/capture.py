@@ -42,6 +42,8 @@ Mode = Literal["stub", "live"]
 
 MODES: tuple[str, ...] = get_args(Mode)
 
+_CAPTURED = "__loadwire_captured__"
+
 
 class Capture:
     """What an engine does with its load socket, recorded alike in both modes.
@@ -198,6 +200,8 @@ class Capture:
             raise TargetError(f"{self._target!r} is async; only plain functions can be captured")
         if not callable(found):
             raise TargetError(f"{self._target!r} is no function, but {found!r}")
+        if hasattr(found, _CAPTURED):
+            raise TargetError(f"{self._target!r} is captured already")
 
         @functools.wraps(found)
         def open_captured(*args: Any, **kwargs: Any) -> Any:
@@ -208,6 +212,7 @@ class Capture:
             self._check_result(result, opened=len(self._opened) > before)
             return result
 
+        setattr(open_captured, _CAPTURED, True)
         return open_captured
 
     def _make_socket(self, context: Any, kind: int) -> Any:

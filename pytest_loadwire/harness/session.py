@@ -55,8 +55,7 @@ class HarnessSession:
         Returns:
             Errors that an engine may have swallowed, and one line for each leak.
         """
-        # The newest capture first, so that two of one function are undone in order.
-        leaks = [leak for capture in reversed(self._captures) for leak in capture.finish()]
+        leaks = [leak for capture in self._captures for leak in capture.finish()]
         errors = [error for capture in self._captures for error in capture.unseen()]
         self._captures.clear()
         self._handed_out.close()

@@ -313,7 +313,7 @@ fn wrong_parsers_are_caught() {
         ),
     ];
     for (name, parser, rule) in wrong {
-        let report = frames().run(|message| parser(message));
+        let report = frames().run(parser);
         let caught = report.failures().iter().any(|failure| failure.rule == *rule);
         assert!(caught, "{name}: nothing of {rule}\n{report}");
     }

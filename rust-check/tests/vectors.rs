@@ -137,7 +137,8 @@ fn truncation_at_every_byte_is_refused() {
             for cut in cuts {
                 for &revision in Revision::ALL {
                     let inside = decode_as(&payload[..cut], revision);
-                    let alone = decode_as(&payload[..cut].to_vec(), revision);
+                    let copy = payload[..cut].to_vec();
+                    let alone = decode_as(&copy, revision);
                     assert_eq!(inside, alone, "{} cut at {cut}", vector.id);
                     if decode_as(payload, revision).is_ok() {
                         let refusal = inside.expect_err(vector.id);

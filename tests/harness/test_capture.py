@@ -1,7 +1,7 @@
 """A seam in an engine. Every test that takes `mode` runs on a stub and on a live socket."""
 
-# ruff: noqa: PT012, SIM117, SIM300
-# The blocks under test are context managers, and a comparison reads `expected == actual`.
+# ruff: noqa: PT012, SIM117
+# The blocks under test are context managers.
 
 from __future__ import annotations
 
@@ -142,6 +142,15 @@ def test_a_path_that_cannot_be_captured(engine: ModuleType, target: str, message
     """A path that leads nowhere, or to no ordinary function, is refused with the reason."""
     with pytest.raises(TargetError, match=message):
         Capture(target)
+
+
+def test_a_function_is_captured_once(engine: ModuleType) -> None:
+    """A second capture of the same function is refused, and the first one goes on."""
+    with Capture(OPENER) as capture:
+        with pytest.raises(TargetError, match="is captured already"):
+            Capture(OPENER)
+        engine.Publisher().close()
+        assert len(capture.sockets) == 1
 
 
 def test_an_import_that_fails_for_its_own_reason_says_so(

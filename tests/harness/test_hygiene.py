@@ -1,7 +1,7 @@
 """What is left open is named, and closed where that is safe."""
 
-# ruff: noqa: PT012, SIM300
-# The blocks under test are context managers, and a comparison reads `expected == actual`.
+# ruff: noqa: PT012
+# The blocks under test are context managers.
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Both ends of a live load socket."""
 
-# ruff: noqa: PT012, SIM117, SIM300
-# The blocks under test are context managers, and a comparison reads `expected == actual`.
+# ruff: noqa: PT012, SIM117
+# The blocks under test are context managers.
 
 from __future__ import annotations
 

@@ -45,6 +45,12 @@ class Publisher:
 """
 
 
+@pytest.fixture(autouse=True)
+def _without_hypothesis(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its summary imports all of it, each time, and so takes most of a small run."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest")
+
+
 @pytest.fixture
 def repo(pytester: pytest.Pytester) -> pytest.Pytester:
     """A directory with an engine in it that tests can import as `engine`."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 HEAVY = ("cffi", "msgpack", "msgspec", "zmq")
@@ -106,18 +104,3 @@ def test_everything_is_listed(pytester: pytest.Pytester) -> None:
     ):
         result.stdout.fnmatch_lines([f"{fixture} -- *"])
     result.stdout.no_fnmatch_line("*_loadwire_session*")
-
-
-def test_importing_the_harness_first_is_no_warning(pytester: pytest.Pytester) -> None:
-    """A program that uses the library and then runs pytest gets no warning about rewriting."""
-    program = pytester.makepyfile(
-        program="""
-        import sys
-        import pytest
-        import pytest_loadwire.harness.sockets
-
-        sys.exit(pytest.main(["-W", "error", "--collect-only", "-q"]))
-        """
-    )
-    result = pytester.run(sys.executable, "-W", "error", program)
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED

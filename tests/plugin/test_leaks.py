@@ -58,7 +58,7 @@ def test_an_engine_that_is_not_closed_is_named(repo: pytest.Pytester, mode: str)
     result = repo.runpytest(f"--loadwire-socket={mode}")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["loadwire: a PUB socket, bound to tcp://[*]:5558, opened at *engine.py:9, was left open"]
+        ["loadwire: a PUB socket, bound to tcp://[*]:5558, opened at *engine.py:8, was left open"]
     )
 
 

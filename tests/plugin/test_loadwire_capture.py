@@ -51,22 +51,3 @@ def test_an_error_that_the_engine_swallows_fails_the_test(repo: pytest.Pytester,
     result = repo.runpytest(f"--loadwire-socket={mode}")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["loadwire: LoadwireError: *connects to*(rule K1)"])
-
-
-def test_two_captures_of_one_function_are_undone_in_order(repo: pytest.Pytester) -> None:
-    """The newest capture gets the sockets, and the engine has its own function at the end."""
-    repo.makepyfile(
-        """
-        import engine
-
-        def test_twice(loadwire_capture):
-            captures = [loadwire_capture("engine.open_socket") for _ in range(2)]
-            engine.Publisher().close()
-            assert [len(capture.sockets) for capture in captures] == [1, 0]
-
-        def test_afterwards():
-            assert not hasattr(engine.open_socket, "__wrapped__")
-        """
-    )
-    result = repo.runpytest()
-    result.assert_outcomes(passed=2)

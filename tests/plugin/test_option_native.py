@@ -49,7 +49,7 @@ def test_the_library_that_is_named(
     arguments: list[str],
     found: str | None,
 ) -> None:
-    """The option wins over the environment, that over the ini file; without any, None is asked for."""
+    """The option wins over the environment, that over the ini file; else it is None."""
     pytester.makeini(f"[pytest]\nloadwire_native = {ini}\n")
     if variable is not None:
         monkeypatch.setenv("LOADWIRE_NATIVE", variable)

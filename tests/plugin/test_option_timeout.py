@@ -9,10 +9,12 @@ import pytest
 
 def test_wait(loadwire_publisher, make_loadwire_publisher, make_loadwire_subscriber,
               loadwire_capture):
+    router = make_loadwire_subscriber(loadwire_publisher.endpoint)
+    loadwire_publisher.wait_for_subscribers(timeout=5)
     for wait in (
-        loadwire_publisher.wait_for_subscribers,
+        lambda: loadwire_publisher.wait_for_subscribers(2),
         make_loadwire_publisher().wait_for_subscribers,
-        make_loadwire_subscriber(loadwire_publisher).receive,
+        router.receive,
         loadwire_capture("engine.open_socket").receive,
     ):
         with pytest.raises(TimeoutError) as caught:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from pytest_loadwire.contract import DecoderContract, WireContract
+from pytest_loadwire.contract.decoder import DecoderContract
+from pytest_loadwire.contract.wire import WireContract
 from pytest_loadwire.witness import STRICT
 
 if TYPE_CHECKING:

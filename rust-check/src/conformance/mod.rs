@@ -35,9 +35,9 @@
 //! ```
 //!
 //! A policy that is not declared is a failure that says what to write, so nobody has to know them in
-//! advance. A panic in the decoder fails the vector that caused it, and the run goes on; an abort
-//! cannot be caught (a stack that overflows, an allocation of an announced 4 GiB), so a run that
-//! dies without a report says that, too.
+//! advance. A panic in the decoder fails the vector that caused it, and the run goes on. What ends the
+//! process cannot be caught: a test that dies without a report has met a vector that nests too
+//! deeply for a recursive decoder, or one whose announced length it tried to allocate.
 
 mod answer;
 mod panics;
@@ -263,6 +263,10 @@ impl<Subject> Suite<Subject> {
                 }
                 None => report.failed(failure(&case, rule, hazard, fault)),
             }
+        }
+        if report.by_rule().is_empty() {
+            // Never pass because nothing ran.
+            report.problem(format!("there is no vector for a reader of {}", self.revision));
         }
         self.check_declarations(&mut report, &undeclared);
         self.check_known(&mut report, &uses);

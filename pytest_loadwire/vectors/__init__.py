@@ -228,7 +228,7 @@ def folder() -> Path:
     Raises:
         GoldenError: There are none.
     """
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     for candidate in (package / "_golden", package.parent / "golden"):
         if (candidate / "manifest.json").is_file():
             return candidate
