@@ -18,7 +18,7 @@ import msgpack
 from pytest_loadwire import wire
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.rules import RULES
-from pytest_loadwire.vectors import Accept, Declare, Golden, load, read_json
+from pytest_loadwire.vectors import VECTOR_TYPES, Accept, Declare, Golden, load, read_json
 from pytest_loadwire.witness import judge_frames, judge_payload, python_witnesses
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _check_files(golden: Golden, result: Result) -> None:
     """Hashes and counts against the manifest, every file against its schema."""
     lines = ""
     listed = golden.manifest["files"]
-    counts = {"payloads.json": len(golden.payloads), "frames.json": len(golden.frames)}
+    counts = {f"{subject}.json": len(getattr(golden, subject)) for subject in VECTOR_TYPES}
     result.failures += [
         f"W11 {name}: " + ("is not in the manifest" if name in counts else "is no file of vectors")
         for name in sorted(listed.keys() ^ counts.keys())

@@ -13,9 +13,8 @@ from pytest_loadwire.golden.build import RUST_TABLE, build, with_vector_lines
 from pytest_loadwire.golden.freeze import breaks, released
 from pytest_loadwire.golden.proofs import unproven
 from pytest_loadwire.vectors import (
-    FrameVector,
+    VECTOR_TYPES,
     GoldenError,
-    PayloadVector,
     VectorFile,
     folder,
     read_json,
@@ -112,14 +111,11 @@ def regenerate(root: Path, *, write: bool, release: str | None = None) -> list[s
 
 def _differences(path: Path, built: Built) -> Iterator[str]:
     """How one file differs from what is generated, by vector where it holds vectors."""
-    made: dict[str, tuple[Any, Sequence[PayloadVector] | Sequence[FrameVector]]] = {
-        "payloads.json": (VectorFile[PayloadVector], built.payloads),
-        "frames.json": (VectorFile[FrameVector], built.frames),
-    }
+    vectors = built.subjects.get(path.stem, ())
     found = False
-    if path.name in made and path.exists():
-        kind, vectors = made[path.name]
-        there = {vector.id: vector for vector in read_json(path, kind).vectors}
+    if vectors and path.exists():
+        kind: Any = VECTOR_TYPES[path.stem]
+        there = {v.id: v for v in read_json(path, VectorFile[kind]).vectors}
         for vector in vectors:
             old = there.pop(vector.id, None)
             if old != vector:

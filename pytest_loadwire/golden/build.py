@@ -16,11 +16,11 @@ from pytest_loadwire.golden.frames import frame_vectors
 from pytest_loadwire.golden.payloads import payload_vectors
 from pytest_loadwire.golden.rejects import reject_vectors
 from pytest_loadwire.rules import RULES
-from pytest_loadwire.vectors import FrameVector, PayloadVector
+from pytest_loadwire.vectors import FrameVector, PayloadVector, Vector
 from pytest_loadwire.wire import REVISIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_loadwire.wire import LoadStatRev1
 
@@ -28,40 +28,54 @@ RUST_TABLE = Path("rust-check/src/vectors.rs")
 """Where the Rust table stands, relative to the repository."""
 
 
+SUBJECTS: dict[str, Callable[[], Iterable[Vector]]] = {
+    "payloads": lambda: (*payload_vectors(), *reject_vectors()),
+    "frames": frame_vectors,
+}
+"""What makes the vectors of each file, by subject."""
+
+
 class Built(NamedTuple):
     """Everything that regeneration makes.
 
     Attributes:
-        payloads: The payload vectors.
-        frames: The frame vectors.
+        subjects: The vectors by subject; each subject is one file.
         manifest: The manifest.
         files: File name under ``golden/`` to content.
         rust: The content of the Rust table.
     """
 
-    payloads: tuple[PayloadVector, ...]
-    frames: tuple[FrameVector, ...]
+    subjects: dict[str, tuple[Vector, ...]]
     manifest: dict[str, Any]
     files: dict[str, bytes]
     rust: str
 
     @property
-    def vectors(self) -> tuple[PayloadVector | FrameVector, ...]:
+    def payloads(self) -> tuple[PayloadVector, ...]:
+        """The payload vectors."""
+        return tuple(v for v in self.subjects["payloads"] if isinstance(v, PayloadVector))
+
+    @property
+    def frames(self) -> tuple[FrameVector, ...]:
+        """The frame vectors."""
+        return tuple(v for v in self.subjects["frames"] if isinstance(v, FrameVector))
+
+    @property
+    def vectors(self) -> tuple[Vector, ...]:
         """All vectors of all files."""
-        return (*self.payloads, *self.frames)
+        return tuple(vector for vectors in self.subjects.values() for vector in vectors)
 
 
 def build() -> Built:
     """Make every file anew, from the families and the structs alone."""
-    payloads = (*payload_vectors(), *reject_vectors())
-    frames = tuple(frame_vectors())
-    files = {
-        "payloads.json": render("payloads", payloads),
-        "frames.json": render("frames", frames),
-    }
-    counts = {"frames.json": len(frames), "payloads.json": len(payloads)}
+    subjects = {subject: tuple(make()) for subject, make in SUBJECTS.items()}
+    files = {f"{subject}.json": render(subject, vectors) for subject, vectors in subjects.items()}
     entries = {
-        name: {"sha256": sha256(files[name]), "vectors": count} for name, count in counts.items()
+        f"{subject}.json": {
+            "sha256": sha256(files[f"{subject}.json"]),
+            "vectors": len(subjects[subject]),
+        }
+        for subject in sorted(subjects)
     }
     manifest = {
         "format": 1,
@@ -70,11 +84,12 @@ def build() -> Built:
         "content_hash": content_hash(entries),
     }
     files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
-    files["INDEX.md"] = index((*payloads, *frames)).encode()
     rust = rust_table.render(
         json.loads(files["payloads.json"]), json.loads(files["frames.json"]), manifest
     )
-    return Built(payloads, frames, manifest, files, rust)
+    built = Built(subjects, manifest, files, rust)
+    files["INDEX.md"] = index(built.vectors).encode()
+    return built
 
 
 def sha256(content: bytes) -> str:
@@ -121,17 +136,23 @@ def _unit(hint: Any) -> str | None:
     return None
 
 
-def render(subject: str, vectors: Sequence[PayloadVector | FrameVector]) -> bytes:
+def render(subject: str, vectors: Sequence[Vector]) -> bytes:
     """One vector file: a line for each attribute, so that a diff shows what changed in which."""
     blocks = [_render_vector(vector) for vector in vectors]
     head = f'{{\n "format": 1,\n "subject": "{subject}",\n "vectors": [\n'
     return (head + ",\n".join(blocks) + "\n ]\n}\n").encode()
 
 
-def _render_vector(vector: PayloadVector | FrameVector) -> str:
+def _render_vector(vector: Vector) -> str:
     lines = []
     for key, value in msgspec.to_builtins(vector).items():
-        if key in ("readers", "spellings") and value:
+        if isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
+            inner = ",\n".join(f"    {json.dumps(k)}: {_compact(v)}" for k, v in value.items())
+            lines.append(f"   {json.dumps(key)}: {{\n{inner}\n   }}")
+        elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+            inner = ",\n".join(f"    {_compact(v)}" for v in value)
+            lines.append(f"   {json.dumps(key)}: [\n{inner}\n   ]")
+        elif key == "spellings" and value:
             inner = ",\n".join(f"    {json.dumps(k)}: {_compact(v)}" for k, v in value.items())
             lines.append(f"   {json.dumps(key)}: {{\n{inner}\n   }}")
         else:
@@ -143,7 +164,7 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(", ", ": "))
 
 
-def index(vectors: Sequence[PayloadVector | FrameVector]) -> str:
+def index(vectors: Sequence[Vector]) -> str:
     """``INDEX.md``: every vector by rule, with what it is for."""
     lines = [
         "<!-- Made by `python -m pytest_loadwire.golden --write`. -->",
@@ -163,7 +184,7 @@ def index(vectors: Sequence[PayloadVector | FrameVector]) -> str:
 _MARK = re.compile(r"<!-- vectors (\w+) -->.*$", re.MULTILINE)
 
 
-def with_vector_lines(readme: str, vectors: Sequence[PayloadVector | FrameVector]) -> str:
+def with_vector_lines(readme: str, vectors: Sequence[Vector]) -> str:
     """``README.md`` with the line behind each ``<!-- vectors W1 -->`` made anew."""
 
     def line(match: re.Match[str]) -> str:

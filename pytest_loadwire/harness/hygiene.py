@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zmq
@@ -122,13 +122,9 @@ def terminate(context: zmq.Context[Any], timeout: float) -> bool:
     Returns:
         Whether it is terminated.
     """
-
-    def destroy() -> None:
-        # An error here is that another thread has terminated it at the same time.
-        with suppress(zmq.ZMQError):
-            context.destroy(linger=0)
-
-    thread = threading.Thread(target=destroy, name="loadwire-terminate", daemon=True)
+    thread = threading.Thread(
+        target=context.destroy, kwargs={"linger": 0}, name="loadwire-terminate", daemon=True
+    )
     thread.start()
     thread.join(timeout)
     return not thread.is_alive()

@@ -142,7 +142,13 @@ class FrameVector(msgspec.Struct, frozen=True):
         return tuple(bytes.fromhex(frame) for frame in self.frames)
 
 
-V = TypeVar("V", PayloadVector, FrameVector)
+Vector = PayloadVector | FrameVector
+"""Any vector: what all of them have is `id`, `rule`, `why` and `source`."""
+
+VECTOR_TYPES: dict[str, Any] = {"payloads": PayloadVector, "frames": FrameVector}
+"""The record type of each file, by subject."""
+
+V = TypeVar("V")
 
 
 class VectorFile(msgspec.Struct, Generic[V]):
@@ -217,7 +223,7 @@ class Golden(msgspec.Struct, frozen=True):
 
 def _by_id(vectors: tuple[V, ...], vector_id: str) -> V:
     for vector in vectors:
-        if vector.id == vector_id:
+        if getattr(vector, "id", None) == vector_id:
             return vector
     raise KeyError(f"no vector {vector_id!r} among {len(vectors)}")
 
