@@ -23,7 +23,7 @@ DAMAGE = [
     ("payloads.json", '"policy": "NilTail"', '"policy": "Nil"', "Invalid enum value 'Nil'"),
     ("payloads.json", '"kind": "golden"', '"kind": "silver"', "Invalid enum value 'silver'"),
     ("payloads.json", '   "hex": "96', '   "hax": "96', "missing required field `hex`"),
-    ("payloads.json", "{", "[", "$"),
+    ("payloads.json", "{", "[", "Expected `object`, got `array`"),
     ("frames.json", '   "frames": [', '   "frame": [', "missing required field `frames`"),
     ("manifest.json", '"content_hash"', '"contents_hash"', "missing required field `content_hash`"),
     ("manifest.json", '"files"', '"folders"', "missing required field `files`"),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.golden import native_abi
-from pytest_loadwire.golden.build import RUST_TABLE, build, with_vector_lines
-from pytest_loadwire.golden.freeze import breaks, released
+from pytest_loadwire.golden.build import RUST_TABLE, build, revisions, with_vector_lines
+from pytest_loadwire.golden.freeze import breaks, field_breaks, released
 from pytest_loadwire.golden.proofs import unproven
 from pytest_loadwire.vectors import (
     VECTOR_TYPES,
@@ -77,13 +77,19 @@ def regenerate(root: Path, *, write: bool, release: str | None = None) -> list[s
         contract, and with ``write=False`` what differs from the files.
 
     Raises:
-        GoldenError: A file that regeneration reads is missing or damaged.
+        GoldenError: The folder is missing, or a file that regeneration reads is damaged.
     """
+    if not root.is_dir():
+        raise GoldenError(f"{root} is no folder")
+    frozen_file = root / RELEASED
+    frozen = read_json(frozen_file, dict[str, Any]) if frozen_file.exists() else None
+    if frozen is not None:
+        broken = list(map(str, field_breaks(frozen, revisions())))
+        if broken:  # and with it every vector, or the families that make them
+            return broken
     built = build()
     problems = list(unproven(built.payloads, built.frames))
-    frozen_file = root / RELEASED
-    if frozen_file.exists():
-        frozen = read_json(frozen_file, dict[str, Any])
+    if frozen is not None:
         problems += map(str, breaks(frozen, built.manifest["revisions"], built.vectors))
     files = {root / name: content for name, content in built.files.items()}
     readme = root / "README.md"

@@ -79,7 +79,7 @@ def build() -> Built:
     }
     manifest = {
         "format": 1,
-        "revisions": {str(number): fields(kind) for number, kind in REVISIONS.items()},
+        "revisions": revisions(),
         "files": entries,
         "content_hash": content_hash(entries),
     }
@@ -101,6 +101,11 @@ def content_hash(files: Mapping[str, Mapping[str, Any]]) -> str:
     """The hash over all vector files, from their entries in the manifest."""
     lines = "".join(f"{name} {files[name]['sha256']}\n" for name in sorted(files))
     return sha256(lines.encode())
+
+
+def revisions() -> dict[str, list[dict[str, Any]]]:
+    """The fields of every revision, by its number as the manifest has it."""
+    return {str(number): fields(kind) for number, kind in REVISIONS.items()}
 
 
 def fields(kind: type[LoadStatRev1]) -> list[dict[str, Any]]:

@@ -73,13 +73,8 @@ def breaks(
     vectors: Sequence[Vector],
 ) -> Iterator[Break]:
     """Everything in which the new state does not keep what was released."""
-    for number, fields in frozen["revisions"].items():
-        yield from _field_breaks(number, fields, revisions.get(number))
+    yield from field_breaks(frozen, revisions)
     newest_frozen = max(frozen["revisions"], key=int)
-    newest = max(revisions, key=int)
-    if int(newest) > int(newest_frozen):
-        prefix = revisions[newest][: len(frozen["revisions"][newest_frozen])]
-        yield from _field_breaks(newest_frozen, frozen["revisions"][newest_frozen], prefix)
     made = {vector.id: vector for vector in vectors}
     for vector_id, old in frozen["vectors"].items():
         vector = made.get(vector_id)
@@ -97,7 +92,20 @@ def breaks(
             )
 
 
-def _field_breaks(
+def field_breaks(
+    frozen: Mapping[str, Any], revisions: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> Iterator[Break]:
+    """Every field of a released revision that would not keep its place, name, type and unit."""
+    for number, fields in frozen["revisions"].items():
+        yield from _changed_fields(number, fields, revisions.get(number))
+    newest_frozen = max(frozen["revisions"], key=int)
+    newest = max(revisions, key=int)
+    if int(newest) > int(newest_frozen):
+        prefix = revisions[newest][: len(frozen["revisions"][newest_frozen])]
+        yield from _changed_fields(newest_frozen, frozen["revisions"][newest_frozen], prefix)
+
+
+def _changed_fields(
     number: str, old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]] | None
 ) -> Iterator[Break]:
     routers = f"every router that reads revision {number} by position"
@@ -112,7 +120,7 @@ def _field_breaks(
             continue
         place = names.index(name) + 1
         if place != element:
-            there = names[element - 1]
+            there = names[element - 1] if element <= len(names) else "nothing"
             yield Break(
                 "W11",
                 f"element {element} ({name}) moves to {place}",

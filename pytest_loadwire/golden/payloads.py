@@ -311,7 +311,7 @@ def _spellings() -> Iterator[PayloadVector]:
             spellings=forms,
             engine=revision,
         )
-        small = [3, 5, 7, 11, 13, 17, 19, 23, 29, 31][: len(_names(revision))]
+        small = [2 * index + 1 for index in range(1, len(_names(revision)) + 1)]
         yield vector(
             shape_of(small),
             id=f"rev{revision}-spelled-uniformly",

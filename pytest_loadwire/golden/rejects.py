@@ -52,6 +52,12 @@ TOP_LEVEL: tuple[tuple[str, str, Reason, str], ...] = (
         Reason.NOT_ARRAY,
         "a LoadStat sent as a map of field names, without array_like",
     ),
+    (
+        "map-flat",
+        "83a84c6f61645374617411cc82cd9c40ce000f424005",
+        Reason.NOT_ARRAY,
+        "the elements of rev1-golden-a under a map header: three pairs that look like six elements",
+    ),
     ("map-16", "de0000", Reason.NOT_ARRAY, "an empty map with a wide header"),
     ("map-lying", "df80000000", Reason.NOT_ARRAY, "a map header that announces 2^31 pairs"),
     ("reserved-marker", "c1", Reason.MALFORMED, "the one marker that msgpack never uses"),

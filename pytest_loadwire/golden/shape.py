@@ -134,7 +134,9 @@ class Shape:
         declared = None
         for index, element in enumerate(self.elements, 1):
             if element.wrong is Reason.MALFORMED:
-                return self._refuse(Reason.MALFORMED, index, at=element.at)
+                # What a reader does not know is the same to it whatever a later revision calls it.
+                hazard = None if index < elements else Hazard.ATTRACTS_ALL
+                return self._refuse(Reason.MALFORMED, index, at=element.at, hazard=hazard)
             if index >= elements:
                 continue
             if element.wrong is not None:

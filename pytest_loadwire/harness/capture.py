@@ -24,10 +24,10 @@ import zmq
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.harness.frames import parse, show_frames
-from pytest_loadwire.harness.hygiene import LeakError, terminate
+from pytest_loadwire.harness.hygiene import LeakError, left_alone, stray_threads, terminate
 from pytest_loadwire.harness.journal import Journal, SocketRecord
 from pytest_loadwire.harness.live import LiveSocket
-from pytest_loadwire.harness.seam import caller_site, divert_sockets, undiverted
+from pytest_loadwire.harness.seam import caller_site, divert_sockets, privately
 from pytest_loadwire.harness.stub import StubSocket
 from pytest_loadwire.harness.target import Replacement, TargetError, own_attribute, resolve
 from pytest_loadwire.wire import LATEST, Message
@@ -78,6 +78,7 @@ class Capture:
         self._opened: list[tuple[StubSocket | LiveSocket, SocketRecord]] = []
         self._context: zmq.Context[Any] | None = None
         self._lock = threading.Lock()
+        self._threads = set(threading.enumerate())
         self._calls = 0
         self._taken = 0
         owner, name = resolve(target)
@@ -147,8 +148,12 @@ class Capture:
                 f"waited {deadline.timeout:g} s for {n} message(s), and {len(waiting)} came"
                 f"{self._why_none()}{shown}"
             )
-        self._taken += n
-        return [parse(frames, revision=self._revision) for frames in waiting]
+        messages = []
+        for frames in waiting:
+            # One that breaks the contract counts as received, and those behind it do not.
+            self._taken += 1
+            messages.append(parse(frames, revision=self._revision))
+        return messages
 
     def fail_bind(self, error: BaseException | None = None, times: int = 1) -> None:
         """Let the next ``times`` binds raise ``error``; without one, EADDRINUSE (rule K3)."""
@@ -161,6 +166,8 @@ class Capture:
     def finish(self) -> list[str]:
         """Put the engine's function back, and close what the engine left open.
 
+        A live socket under a thread that the engine has not stopped is named, and left alone.
+
         Returns:
             One line for each socket that the engine left open (rule K4).
         """
@@ -172,6 +179,9 @@ class Capture:
             for _, record in self._opened
             if not record.closed
         ]
+        stray = stray_threads(self._threads)
+        if leaks and stray and self._mode == "live":
+            return [f"{leak}; {left_alone(stray)}" for leak in leaks]
         for socket, _ in self._opened:
             socket.close(linger=0)
         self._opened.clear()
@@ -242,7 +252,7 @@ class Capture:
         return socket
 
     def _live_socket(self, kind: int, record: SocketRecord) -> LiveSocket:
-        with undiverted():
+        with privately():
             if self._context is None:
                 self._context = zmq.Context()
             socket = cast("LiveSocket", self._context.socket(kind, socket_class=LiveSocket))

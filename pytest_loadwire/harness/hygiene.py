@@ -99,9 +99,9 @@ class SocketWatch:
         self._sockets, self._contexts, self._started = [], [], False
         if not sockets and not contexts:
             return []
-        stray = sorted(t.name for t in set(threading.enumerate()) - self._threads)
+        stray = stray_threads(self._threads)
         if stray:
-            end = f"was left open; it stays so, as {', '.join(stray)} still runs and may use it"
+            end = f"was left open; {left_alone(stray)}"
             return [f"{_name(what)}, opened at {site}, {end}" for what, site in sockets + contexts]
         leaks = []
         for what, site in sockets:
@@ -111,6 +111,16 @@ class SocketWatch:
             end = "" if terminate(what, self._timeout) else ", and it does not terminate"
             leaks.append(f"{_name(what)}, opened at {site}, was left open{end}")
         return leaks
+
+
+def stray_threads(before: set[threading.Thread]) -> list[str]:
+    """The names of the threads that began since ``before`` and still run."""
+    return sorted(thread.name for thread in set(threading.enumerate()) - before)
+
+
+def left_alone(stray: list[str]) -> str:
+    """Why a leaked socket is not closed: under a thread that uses it, that may crash."""
+    return f"it stays so, as {', '.join(stray)} still runs and may use it"
 
 
 def terminate(context: zmq.Context[Any], timeout: float) -> bool:

@@ -26,6 +26,7 @@ class SocketRecord:
         options_at_bind: How many of `options` were set before the first bind (rule K1).
         messages: The frames of every message that was sent, in order. In live mode, what a
             subscriber received.
+        bound: Whether a bind has worked.
         closed: Whether the engine has closed the socket.
         endpoint: Where a subscriber can connect. None in stub mode, and before the bind.
     """
@@ -36,6 +37,7 @@ class SocketRecord:
     bind_calls: list[str] = field(default_factory=list)
     options_at_bind: int | None = None
     messages: list[tuple[bytes, ...]] = field(default_factory=list)
+    bound: bool = False
     closed: bool = False
     endpoint: str | None = None
 
@@ -98,6 +100,7 @@ class Journal:
 
     def bound(self, record: SocketRecord, address: TcpAddress | None) -> None:
         """A bind has worked."""
+        record.bound = True
         if address is not None and address.port:
             self._ports[address.port] = record
 
@@ -109,16 +112,18 @@ class Journal:
         """
         if self._send_failures:
             raise self._send_failures.pop(0)
-        if not record.bind_calls:
+        if not record.bound:
             self.keep(
                 LoadwireError(
-                    f"the {record.kind} socket opened at {record.opened_at} sent a message before "
-                    "it was bound, so nobody can have received it (rule K1)"
+                    f"the {record.kind} socket opened at {record.opened_at} sent a message though "
+                    "no bind has worked, so nobody can have received it (rules K1, K3)"
                 )
             )
 
     def sent(self, record: SocketRecord, frames: tuple[bytes, ...]) -> None:
-        """A whole message went out, or came in."""
+        """A whole message went out, and can have been received."""
+        if not record.bound:
+            return
         with self._arrived:
             record.messages.append(frames)
             self.messages.append(frames)

@@ -18,7 +18,7 @@ from pytest_loadwire.harness.journal import (
     option_name,
     refuse_connect,
 )
-from pytest_loadwire.harness.seam import undiverted
+from pytest_loadwire.harness.seam import privately
 
 _PROBE_MS = 5
 
@@ -145,7 +145,7 @@ class _Ear:
         self.probe = b"~loadwire-probe-" + uuid4().hex.encode()
         self.endpoint = endpoint
         self.attached = False
-        with undiverted():
+        with privately():
             self._socket: zmq.Socket[bytes] = context.socket(zmq.SUB)
         self._socket.setsockopt(zmq.RCVHWM, 0)
         self._socket.setsockopt(zmq.LINGER, 0)

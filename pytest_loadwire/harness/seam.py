@@ -52,11 +52,18 @@ class Observer(Protocol):
         """``context`` was made, and is not the process-wide instance."""
 
 
+class _Thread(threading.local):
+    """What holds for one thread only."""
+
+    factory: SocketFactory | None = None
+    private: bool = False
+
+
 _lock = threading.Lock()
 _observers: list[Observer] = []
 _patches: list[Replacement] = []
 _users = 0
-_thread = threading.local()
+_thread = _Thread()
 
 
 def caller_site() -> Site:
@@ -95,7 +102,7 @@ def observe(observer: Observer) -> Iterator[None]:
 def divert_sockets(factory: SocketFactory) -> Iterator[None]:
     """Let ``factory`` make the sockets that this thread asks a context for in the block."""
     with _patched():
-        outer = getattr(_thread, "factory", None)
+        outer = _thread.factory
         _thread.factory = factory
         try:
             yield
@@ -104,14 +111,17 @@ def divert_sockets(factory: SocketFactory) -> Iterator[None]:
 
 
 @contextmanager
-def undiverted() -> Iterator[None]:
-    """Let pyzmq make the sockets again, for a factory that needs a real one."""
-    outer = getattr(_thread, "factory", None)
-    _thread.factory = None
+def privately() -> Iterator[None]:
+    """Let this thread have real sockets and contexts of which no observer is told.
+
+    For what a factory opens behind the scenes, and answers for itself.
+    """
+    outer = _thread.factory, _thread.private
+    _thread.factory, _thread.private = None, True
     try:
         yield
     finally:
-        _thread.factory = outer
+        _thread.factory, _thread.private = outer
 
 
 @contextmanager
@@ -131,6 +141,10 @@ def _patched() -> Iterator[None]:
                     _patches.pop().undo()
 
 
+def _told() -> tuple[Observer, ...]:
+    return () if _thread.private else tuple(_observers)
+
+
 def _patch() -> None:
     # Each patch closes over what it wraps, and only the newest one acts: if somebody wrapped an
     # older one in turn and kept it, that one just passes the call on.
@@ -145,11 +159,11 @@ def _patch() -> None:
     def socket(self: Any, socket_type: int, *args: Any, **kwargs: Any) -> Any:
         if not acting():
             return real_socket(self, socket_type, *args, **kwargs)
-        factory = getattr(_thread, "factory", None)
+        factory = _thread.factory
         made = factory(self, socket_type) if factory is not None and not self.closed else None
         if made is None:
             made = real_socket(self, socket_type, *args, **kwargs)
-            for observer in tuple(_observers):
+            for observer in _told():
                 observer.socket_opened(made)
         return made
 
@@ -160,7 +174,7 @@ def _patch() -> None:
             caller = caller.f_back
         shadow = kwargs.get("shadow") or any(isinstance(arg, zmq.Context) for arg in args)
         if acting() and not shadow and caller.f_code is not instance_code:
-            for observer in tuple(_observers):
+            for observer in _told():
                 observer.context_opened(self)
 
     patches += [

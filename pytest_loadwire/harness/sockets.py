@@ -347,14 +347,9 @@ class LiveSubscriber:
             LoadwireError: The subscriber is closed.
         """
         self._alive()
-        deadline = Deadline(self._timeout if timeout is None else timeout)
-        if not self._socket.poll(deadline.remaining_ms):
-            raise DeadlineError(
-                f"{self._endpoint}: no message in {deadline.timeout:g} s, "
-                f"after {self._received} earlier one(s)"
-            )
+        frames = self._next(Deadline(self._timeout if timeout is None else timeout))
         self._received += 1
-        return tuple(self._socket.recv_multipart())
+        return frames
 
     def join(self, publisher: LivePublisher, timeout: float | None = None) -> None:
         """Return when ``publisher`` has the subscription of exactly this socket.
@@ -380,7 +375,7 @@ class LiveSubscriber:
         message as well.
 
         Raises:
-            AssertionError: A message is there. It is consumed, and the text shows its frames.
+            AssertionError: Messages are there. They are consumed, and the text shows their frames.
             DeadlineError: The private message did not arrive in time.
             LoadwireError: Either end is closed.
         """
@@ -389,12 +384,12 @@ class LiveSubscriber:
         with _PrivateTopic(self._socket) as topic:
             publisher._wait_for_topic(topic, self._socket, deadline)  # noqa: SLF001 - one harness
             publisher.send_raw([topic])
-            frames = self.receive_frames(deadline.remaining)
-            if frames != (topic,):
-                while self.receive_frames(deadline.remaining) != (topic,):
-                    pass
-                raise AssertionError(f"{self._endpoint} is not silent: {show_frames(frames)}")
-        self._received -= 1
+            noise = []
+            while (frames := self._next(deadline)) != (topic,):
+                noise.append(frames)
+        if noise:
+            shown = "".join(f"\n  {show_frames(frames)}" for frames in noise)
+            raise AssertionError(f"{self._endpoint} is not silent: {len(noise)} message(s){shown}")
 
     def close(self) -> None:
         """Close the socket and its context. Idempotent."""
@@ -403,6 +398,14 @@ class LiveSubscriber:
     def _alive(self) -> None:
         if self.closed:
             raise LoadwireError("the subscriber is closed")
+
+    def _next(self, deadline: Deadline) -> tuple[bytes, ...]:
+        if not self._socket.poll(deadline.remaining_ms):
+            raise DeadlineError(
+                f"{self._endpoint}: no message in {deadline.timeout:g} s, "
+                f"after {self._received} earlier one(s)"
+            )
+        return tuple(self._socket.recv_multipart())
 
 
 class _PrivateTopic:

@@ -298,6 +298,24 @@ def test_an_opener_that_opens_something_else_is_an_error(engine: ModuleType, mod
             assert publisher.errors
 
 
+def test_a_socket_under_a_running_thread_is_left_alone(engine: ModuleType) -> None:
+    """A live socket that a thread of the engine may still use is named and not closed."""
+    stop = threading.Event()
+    capture = Capture(OPENER, mode="live")
+    publisher = engine.Publisher()
+    thread = threading.Thread(target=stop.wait, args=(10,), name="engine-publish")
+    thread.start()
+    try:
+        (leak,) = capture.finish()
+        assert not publisher.socket.closed
+    finally:
+        stop.set()
+        thread.join(5)
+    assert leak.endswith("was left open; it stays so, as engine-publish still runs and may use it")
+    assert len(capture.finish()) == 1
+    assert publisher.socket.closed
+
+
 def test_an_asyncio_socket_is_an_error(engine: ModuleType, mode: str) -> None:
     """An opener on a zmq.asyncio.Context is named, also if the engine swallows the error."""
     with pytest.raises(LoadwireError, match="asyncio"):
@@ -351,8 +369,10 @@ def test_too_few_messages_are_shown(engine: ModuleType, mode: str, reading: Load
         publisher.close()
 
 
-def test_a_bad_message_is_refused_by_rule(engine: ModuleType, mode: str) -> None:
-    """Receiving what breaks the contract raises its reason; the frames are there to look at."""
+def test_a_bad_message_is_refused_by_rule(
+    engine: ModuleType, mode: str, reading: LoadStatRev2
+) -> None:
+    """Receiving what breaks the contract raises its reason, once; its frames can be looked at."""
     with Capture(OPENER, mode=mode) as capture:
         socket = engine.open_socket("tcp://*:5558")
         socket.send_multipart([b"load", b"\0" * 8])
@@ -360,6 +380,8 @@ def test_a_bad_message_is_refused_by_rule(engine: ModuleType, mode: str) -> None
             capture.receive()
         assert caught.value.reason == Reason.FRAME_COUNT
         assert capture.frames == [(b"load", b"\0" * 8)]
+        socket.send_multipart(build_frames(1, reading))
+        assert capture.receive() == [(1, reading)]
         socket.close()
 
 
@@ -430,11 +452,26 @@ def test_a_message_before_the_bind_is_an_error(
     engine: ModuleType, mode: str, reading: LoadStatRev2
 ) -> None:
     """A message that nobody can have received is not passed over in silence (rule K1)."""
-    with pytest.raises(LoadwireError, match=r"sent a message before it was bound.*K1"):
+    with pytest.raises(LoadwireError, match=r"sent a message though no bind has worked.*K1"):
         with Capture("toy_engine.open_unbound", mode=mode):
             publisher = engine.Publisher(opener=engine.open_unbound)
             publisher.publish(reading)
             publisher.close()
+
+
+def test_a_message_after_a_refused_bind_is_an_error(
+    engine: ModuleType, mode: str, reading: LoadStatRev2
+) -> None:
+    """An engine that goes on with a socket whose bind failed is caught (rule K3)."""
+    with pytest.raises(LoadwireError, match=r"sent a message though no bind has worked.*K3"):
+        with Capture("toy_engine.open_unbound", mode=mode) as capture:
+            publisher = engine.Publisher(opener=engine.open_unbound)
+            capture.fail_bind()
+            with pytest.raises(zmq.ZMQError):
+                publisher.socket.bind("tcp://*:5558")
+            publisher.publish(reading)
+            publisher.close()
+    assert capture.frames == []
 
 
 def test_a_load_socket_that_connects_is_an_error(engine: ModuleType, mode: str) -> None:

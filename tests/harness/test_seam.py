@@ -7,7 +7,7 @@ from typing import Any
 
 import zmq
 
-from pytest_loadwire.harness.seam import divert_sockets, observe, undiverted
+from pytest_loadwire.harness.seam import divert_sockets, observe, privately
 
 
 class Notes:
@@ -52,11 +52,11 @@ def test_a_diversion_is_for_one_thread_only() -> None:
 
 
 def test_diversions_nest() -> None:
-    """An inner diversion wins, a suspension reaches pyzmq, and the outer one comes back."""
+    """An inner diversion wins, a private block reaches pyzmq, and the outer one comes back."""
     with zmq.Context() as context, divert_sockets(lambda context, kind: "outer"):
         with divert_sockets(lambda context, kind: "inner"):
             assert context.socket(zmq.PUB) == "inner"
-            with undiverted(), context.socket(zmq.PUB) as real:
+            with privately(), context.socket(zmq.PUB) as real:
                 assert isinstance(real, zmq.Socket)
         assert context.socket(zmq.PUB) == "outer"
 
@@ -70,6 +70,8 @@ def test_observers_see_what_pyzmq_makes() -> None:
             socket = context.socket(zmq.PUB)
         with divert_sockets(lambda context, kind: "ours"):
             context.socket(zmq.PUB)
+        with privately(), zmq.Context() as own, own.socket(zmq.PUB):
+            pass
     assert (one.sockets, one.contexts) == ([socket], [context])
     assert (other.sockets, other.contexts) == ([socket], [])
     context.destroy(linger=0)

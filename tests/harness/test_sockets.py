@@ -250,12 +250,15 @@ def test_silence_is_proven_without_waiting(reading: LoadStatRev2) -> None:
         publisher.publish(reading)
         publisher.publish(reading)
         with pytest.raises(
-            AssertionError, match=r"not silent: 3 frame\(s\) \[b'load', 0{16}, 9ba8"
+            AssertionError,
+            match=r"not silent: 2 message\(s\)\n  3 frame\(s\) \[b'load', 0{16}, 9ba8",
         ):
             subscriber.assert_silent(publisher)
         subscriber.assert_silent(publisher)
         publisher.publish(reading)
         assert subscriber.receive().sequence == 2
+        with pytest.raises(DeadlineError, match="after 1 earlier"):
+            subscriber.receive(timeout=SHORT)
 
 
 def test_a_restart_is_a_new_engine_on_the_same_port(reading: LoadStatRev2) -> None:
