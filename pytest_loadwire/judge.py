@@ -80,8 +80,20 @@ Deed = Literal[
     "wrong-bytes",
     "crashed",
     "undeclared",
+    "sent",
+    "not-sent",
+    "wrong-sequence",
+    "wrong-socket",
+    "wrong-order",
+    "left-open",
+    "asked",
+    "not-asked",
+    "warned",
+    "not-warned",
 ]
-"""In what way an implementation failed a vector; ``wrong-bytes`` is an engine's."""
+"""In what way an implementation failed a vector; ``wrong-bytes`` and what is behind ``undeclared``
+are an engine's: a message too many or missing, a provider asked or not, a warning too many or
+missing."""
 
 
 class Finding(NamedTuple):

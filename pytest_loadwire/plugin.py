@@ -32,14 +32,6 @@ SOCKET_MODES = ("stub", "live")
 NATIVE_VARIABLE = "LOADWIRE_NATIVE"
 
 _NO_NATIVE = "loadwire_native: "
-_SOCKET_FIXTURES = frozenset(
-    {
-        "loadwire_capture",
-        "loadwire_publisher",
-        "make_loadwire_publisher",
-        "make_loadwire_subscriber",
-    }
-)
 
 
 class Settings(NamedTuple):
@@ -57,6 +49,7 @@ class Settings(NamedTuple):
 
 
 _settings = pytest.StashKey[Settings]()
+_session = pytest.StashKey["HarnessSession"]()
 _failed = pytest.StashKey[bool]()
 
 
@@ -104,11 +97,37 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"loadwire: socket={settings.socket}, timeout={settings.timeout:g} s{native}"
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Fail a test that left something open, once all of its fixtures are torn down.
+
+    In a teardown of our own fixtures it would be too early: a fixture that was set up before ours
+    closes its sockets behind ours.
+    """
+    session = item.config.stash.get(_session, None)
+    if session is None:
+        return
+    del item.config.stash[_session]
+    keep_open = item.get_closest_marker("loadwire_leaves_open") is not None
+    errors, leaks = session.finish(keep_open=keep_open)
+    problems = [f"{type(error).__name__}: {error}" for error in errors]
+    # What a failed test left open is the consequence, and would bury the cause.
+    if not item.stash.get(_failed, False):
+        problems += leaks
+    if problems:
+        pytest.fail("loadwire: " + "\n".join(problems), pytrace=False)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Note a failure, whose cause is not to be buried under what it left open."""
-    if call.excinfo is not None:
-        item.stash[_failed] = True
+    """Note a failure. If it was in the teardown, ours was not reached: clean up all the same."""
+    if call.excinfo is None:
+        return
+    item.stash[_failed] = True
+    session = item.config.stash.get(_session, None)
+    if call.when == "teardown" and session is not None:
+        del item.config.stash[_session]
+        session.finish()
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
@@ -141,64 +160,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         )
 
 
-@pytest.fixture(autouse=True)
-def _loadwire_session(request: pytest.FixtureRequest) -> Iterator[Callable[[], HarnessSession]]:
-    """The harness of this test, from the first use on.
-
-    For every test, since only an automatic fixture starts before all others of the test and ends
-    behind them: a socket that another fixture closes in its own teardown is no leak.
-    """
-    started: list[HarnessSession] = []
-
-    def session() -> HarnessSession:
-        if not started:
-            from pytest_loadwire.harness.session import HarnessSession
-
-            settings = request.config.stash[_settings]
-            started.append(HarnessSession(mode=settings.socket, timeout=settings.timeout))
-        return started[0]
-
-    if not _SOCKET_FIXTURES.isdisjoint(request.fixturenames):
-        session()
-    yield session
-    for one in started:
-        keep_open = request.node.get_closest_marker("loadwire_leaves_open") is not None
-        errors, leaks = one.finish(keep_open=keep_open)
-        problems = [f"{type(error).__name__}: {error}" for error in errors]
-        if not request.node.stash.get(_failed, False):
-            problems += leaks
-        if problems:
-            pytest.fail("loadwire: " + "\n".join(problems), pytrace=False)
-
-
 @pytest.fixture
-def loadwire_publisher(_loadwire_session: Callable[[], HarnessSession]) -> LivePublisher:
+def loadwire_publisher(request: pytest.FixtureRequest) -> LivePublisher:
     """A live engine end of a load socket, on an ephemeral loopback port."""
-    return _loadwire_session().publisher()
+    return _harness(request.config).publisher()
 
 
 @pytest.fixture
-def make_loadwire_publisher(
-    _loadwire_session: Callable[[], HarnessSession],
-) -> Callable[..., LivePublisher]:
+def make_loadwire_publisher(request: pytest.FixtureRequest) -> Callable[..., LivePublisher]:
     """Makes live publishers: `(host="127.0.0.1", port=0, *, sheds=False, timeout=...)`."""
-    return _loadwire_session().publisher
+    return _harness(request.config).publisher
 
 
 @pytest.fixture
-def make_loadwire_subscriber(
-    _loadwire_session: Callable[[], HarnessSession],
-) -> Callable[..., LiveSubscriber]:
+def make_loadwire_subscriber(request: pytest.FixtureRequest) -> Callable[..., LiveSubscriber]:
     """Makes live subscribers: `(endpoint or publisher, *, topic=b"load", revision=..., ...)`."""
-    return _loadwire_session().subscriber
+    return _harness(request.config).subscriber
 
 
 @pytest.fixture
-def loadwire_capture(
-    _loadwire_session: Callable[[], HarnessSession],
-) -> Callable[..., Capture]:
+def loadwire_capture(request: pytest.FixtureRequest) -> Callable[..., Capture]:
     """Replaces the function that opens an engine's socket: `("engine.module.open_socket")`."""
-    return _loadwire_session().capture
+    return _harness(request.config).capture
 
 
 @pytest.fixture
@@ -231,6 +214,18 @@ def loadwire_native(request: pytest.FixtureRequest) -> NativeDecoder:
         if path is not None or os.environ.get("CI"):
             pytest.fail(f"{_NO_NATIVE}{error}", pytrace=False)
         pytest.skip(f"{_NO_NATIVE}{error}")
+
+
+def _harness(config: pytest.Config) -> HarnessSession:
+    """The harness of the test that runs now, from its first use on."""
+    session = config.stash.get(_session, None)
+    if session is None:
+        from pytest_loadwire.harness.session import HarnessSession
+
+        settings = config.stash[_settings]
+        session = HarnessSession(mode=settings.socket, timeout=settings.timeout)
+        config.stash[_session] = session
+    return session
 
 
 def _option(config: pytest.Config, name: str) -> tuple[str, str]:

@@ -81,6 +81,22 @@ POLICY_ANSWERS: Mapping[Policy, tuple[str, str]] = MappingProxyType(
 """The answers that a router may declare for each policy."""
 
 
+class AddressPolicy(_Code):
+    """A point where engines, or routers, differ about addresses: each side declares its own."""
+
+    LOOSE_ENDPOINT = "LooseEndpoint"
+    URL_CREDENTIALS = "UrlCredentials"
+
+
+ADDRESS_ANSWERS: Mapping[AddressPolicy, tuple[str, str]] = MappingProxyType(
+    {
+        AddressPolicy.LOOSE_ENDPOINT: ("strict", "sglang"),
+        AddressPolicy.URL_CREDENTIALS: ("refuse", "dial"),
+    }
+)
+"""The answers for each of them: an engine's for ``LooseEndpoint``, a router's for the other."""
+
+
 class Hazard(_Code):
     """What a least-loaded router would do if it believed the wrong decoding."""
 

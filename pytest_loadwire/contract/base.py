@@ -25,8 +25,7 @@ class Deviation:
 
     Attributes:
         rule: The rule that is broken, as the test ids name it.
-        deed: In what way: ``accepted``, ``refused``, ``wrong-value``, ``wrong-reason``,
-            ``wrong-bytes`` or ``crashed``.
+        deed: In what way, as the failure without the declaration says (`judge.Deed`).
         reason: Why the team lives with it; shown in the report.
         cases: Patterns for the case ids behind the rule, as of `fnmatch`; by default every case of
             the rule.
@@ -80,6 +79,7 @@ class Contract:
         payload: bytes | None = None,
         against: bytes | None = None,
         frames: Sequence[bytes] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         """End a test by what was found: pass, fail with the rule, or xfail as declared.
 
@@ -91,6 +91,7 @@ class Contract:
             payload: The payload that the finding is about, to be shown.
             against: The payload that it should have been, shown beside it.
             frames: The message that the finding is about, to be shown.
+            notes: What happened on the way, to be shown.
         """
         __tracebackhide__ = True
         deviation = next((d for d in self.deviations if d.covers(rule, case)), None)
@@ -102,12 +103,13 @@ class Contract:
                 )
             return
         text = explain(finding, rule=rule, case=case, why=why)
+        shown: Sequence[str] = notes
         if payload is not None and against is not None:
             shown = compare_payloads(against, payload, ("expected", "got"))
-        else:
-            shown = (annotate_frames(frames or ()) if payload is None else annotate(payload)).split(
-                "\n"
-            )
+        elif payload is not None:
+            shown = annotate(payload).split("\n")
+        elif frames is not None:
+            shown = annotate_frames(frames).split("\n")
         text = "\n  ".join([text, *shown])
         if deviation is None:
             _fail(text)

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from pytest_loadwire.golden import rust_table
+from pytest_loadwire.golden.addresses import endpoint_vectors
+from pytest_loadwire.golden.advertisement import discovery_vectors
+from pytest_loadwire.golden.cadence import cadence_vectors
 from pytest_loadwire.golden.frames import frame_vectors
 from pytest_loadwire.golden.payloads import payload_vectors
 from pytest_loadwire.golden.rejects import reject_vectors
@@ -31,6 +34,9 @@ RUST_TABLE = Path("rust-check/src/vectors.rs")
 SUBJECTS: dict[str, Callable[[], Iterable[Vector]]] = {
     "payloads": lambda: (*payload_vectors(), *reject_vectors()),
     "frames": frame_vectors,
+    "endpoints": endpoint_vectors,
+    "discovery": discovery_vectors,
+    "cadence": cadence_vectors,
 }
 """What makes the vectors of each file, by subject."""
 
@@ -154,7 +160,7 @@ def _render_vector(vector: Vector) -> str:
         if isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
             inner = ",\n".join(f"    {json.dumps(k)}: {_compact(v)}" for k, v in value.items())
             lines.append(f"   {json.dumps(key)}: {{\n{inner}\n   }}")
-        elif isinstance(value, list) and any(isinstance(v, dict) for v in value):
+        elif isinstance(value, list | tuple) and any(isinstance(v, dict) for v in value):
             inner = ",\n".join(f"    {_compact(v)}" for v in value)
             lines.append(f"   {json.dumps(key)}: [\n{inner}\n   ]")
         elif key == "spellings" and value:

@@ -73,7 +73,8 @@ class NativeDecoder:
         ffi: Any = _abi.ffi
         self._ffi = ffi
         try:
-            self._lib = ffi.dlopen(str(path))
+            # A name without a folder would be looked for among the system's libraries.
+            self._lib = ffi.dlopen(str(path.absolute()))
         except OSError as error:
             raise NativeUnavailable(f"{path} does not load: {error}") from error
         lacking = [name for name in REQUIRED if not self._has(name)]
@@ -150,7 +151,7 @@ class NativeDecoder:
 
         Raises:
             NativeUnavailable: The library does not encode.
-            LoadwireError: It refused the call.
+            LoadwireError: It refused the call, or a value is no 64-bit count.
         """
         if "loadwire_encode" not in self.offers:
             raise NativeUnavailable(f"{self.path} does not offer loadwire_encode")
@@ -161,8 +162,11 @@ class NativeDecoder:
         for element, value in enumerate(values, 1):
             if value is None:
                 reading.nil_mask |= 1 << element
-            else:
+                continue
+            try:
                 reading.values[element] = value
+            except (OverflowError, TypeError) as error:
+                raise LoadwireError(f"element {element} is no count: {error}") from error
         buffer = self._ffi.new("uint8_t[]", 256)
         written = self._ffi.new("size_t *")
         status = self._lib.loadwire_encode(reading, buffer, len(buffer), written)
@@ -173,7 +177,7 @@ class NativeDecoder:
     def _has(self, function: str) -> bool:
         try:
             getattr(self._lib, function)
-        except AttributeError:
+        except (AttributeError, self._ffi.error):  # the second one of out-of-line modules
             return False
         return True
 

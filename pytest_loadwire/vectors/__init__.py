@@ -15,6 +15,8 @@ import msgspec
 
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.rules import Hazard, Policy, Reason
+from pytest_loadwire.vectors.addresses import AddressVector, DiscoveryVector, EndpointVector
+from pytest_loadwire.vectors.timelines import CadenceVector
 
 Value = dict[str, str | None]
 """Field name to decimal string, or None where nil was read."""
@@ -142,10 +144,16 @@ class FrameVector(msgspec.Struct, frozen=True):
         return tuple(bytes.fromhex(frame) for frame in self.frames)
 
 
-Vector = PayloadVector | FrameVector
+Vector = PayloadVector | FrameVector | AddressVector | CadenceVector
 """Any vector: what all of them have is `id`, `rule`, `why` and `source`."""
 
-VECTOR_TYPES: dict[str, Any] = {"payloads": PayloadVector, "frames": FrameVector}
+VECTOR_TYPES: dict[str, Any] = {
+    "payloads": PayloadVector,
+    "frames": FrameVector,
+    "endpoints": EndpointVector,
+    "discovery": DiscoveryVector,
+    "cadence": CadenceVector,
+}
 """The record type of each file, by subject."""
 
 V = TypeVar("V")
@@ -192,12 +200,18 @@ class Golden(msgspec.Struct, frozen=True):
         manifest: ``manifest.json`` as it stands.
         payloads: The payload vectors, in file order.
         frames: The frame vectors, in file order.
+        endpoints: The vectors of endpoints, ranges and ranks, in file order.
+        discovery: The vectors of advertisement, start and plans, in file order.
+        cadence: The readings and timelines, in file order.
     """
 
     root: Path
     manifest: Manifest
     payloads: tuple[PayloadVector, ...]
     frames: tuple[FrameVector, ...]
+    endpoints: tuple[EndpointVector, ...]
+    discovery: tuple[DiscoveryVector, ...]
+    cadence: tuple[CadenceVector, ...]
 
     @property
     def content_hash(self) -> str:
@@ -257,6 +271,9 @@ def _load(root: Path) -> Golden:
         manifest=read_json(root / "manifest.json", Manifest),
         payloads=read_json(root / "payloads.json", VectorFile[PayloadVector]).vectors,
         frames=read_json(root / "frames.json", VectorFile[FrameVector]).vectors,
+        endpoints=read_json(root / "endpoints.json", VectorFile[EndpointVector]).vectors,
+        discovery=read_json(root / "discovery.json", VectorFile[DiscoveryVector]).vectors,
+        cadence=read_json(root / "cadence.json", VectorFile[CadenceVector]).vectors,
     )
 
 

@@ -17,6 +17,7 @@ from pytest_loadwire.errors import LoadwireError, WireError
 from pytest_loadwire.harness.capture import Capture
 from pytest_loadwire.harness.deadline import DeadlineError
 from pytest_loadwire.harness.hygiene import LeakError
+from pytest_loadwire.harness.live import _Ear
 from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
 from pytest_loadwire.harness.target import TargetError
 from pytest_loadwire.rules import Reason
@@ -502,6 +503,38 @@ def test_a_barrier_that_fails_is_reported_at_the_end(
             publisher.publish(reading)
             publisher.close()
     assert isinstance(publisher.errors[0], DeadlineError)
+
+
+def test_a_probe_that_comes_late_is_no_message(
+    engine: ModuleType, reading: LoadStatRev2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More probes than one may arrive on a slow machine, and none is taken for a message."""
+    hears = _Ear.hears_probe
+    seen: list[bool] = []
+
+    def hears_the_second(ear: _Ear) -> bool:
+        seen.append(bool(ear._socket.poll(1000)))
+        return hears(ear) if any(seen[:-1]) else False
+
+    monkeypatch.setattr(_Ear, "hears_probe", hears_the_second)
+    with Capture(OPENER, mode="live") as capture:
+        publisher = engine.Publisher()
+        publisher.publish(reading)
+        assert capture.frames == [build_frames(0, reading)]
+        publisher.close()
+
+
+def test_probes_end_with_the_first_message(
+    engine: ModuleType, reading: LoadStatRev2, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the subscriber hears, no further probe goes out to disturb other subscribers."""
+    with Capture(OPENER, mode="live") as capture:
+        publisher = engine.Publisher()
+        publisher.publish(reading)
+        monkeypatch.setattr(_Ear, "hears_probe", lambda ear: pytest.fail("probed again"))
+        publisher.publish(reading)
+        assert len(capture.frames) == 2
+        publisher.close()
 
 
 def test_a_message_that_is_lost_is_reported(

@@ -28,6 +28,25 @@ def test_a_leaking_test_fails_and_names_the_socket(repo: pytest.Pytester) -> Non
     )
 
 
+def test_each_leaking_test_fails(repo: pytest.Pytester) -> None:
+    """A leak fails its own test and no other, and the next leak is found as well."""
+    repo.makepyfile(
+        """
+        import pytest
+        import zmq
+
+        @pytest.mark.parametrize("leaks", [True, False, True])
+        def test_leak(loadwire_publisher, leaks):
+            socket = zmq.Context.instance().socket(zmq.SUB)
+            if not leaks:
+                socket.close()
+        """
+    )
+    result = repo.runpytest("-v")
+    result.assert_outcomes(passed=3, errors=2)
+    result.stdout.fnmatch_lines(["*[[]True0] ERROR*", "*[[]False] PASSED*", "*[[]True1] ERROR*"])
+
+
 def test_a_leaked_context_is_named(repo: pytest.Pytester) -> None:
     """A context of a test's own that is not terminated ends in an error with its line."""
     path = repo.makepyfile(
@@ -129,6 +148,38 @@ def test_what_a_wider_fixture_owns_is_no_leak(repo: pytest.Pytester) -> None:
         """
     )
     repo.runpytest("-W", "error").assert_outcomes(passed=2)
+
+
+def test_a_teardown_that_fails_leaves_nothing_behind(repo: pytest.Pytester) -> None:
+    """When another fixture's teardown fails, that is the error; all is put back all the same."""
+    repo.makepyfile(
+        """
+        import engine
+        import pytest
+        import zmq
+
+        REAL = zmq.Context.socket
+
+        @pytest.fixture
+        def broken():
+            yield
+            raise RuntimeError("broken teardown")
+
+        def test_leak(broken, loadwire_capture):
+            loadwire_capture("engine.open_socket")
+            engine.Publisher()
+
+        def test_afterwards(loadwire_publisher):
+            assert not hasattr(engine.open_socket, "__wrapped__")
+
+        def test_unwatched():
+            assert zmq.Context.socket is REAL
+        """
+    )
+    result = repo.runpytest()
+    result.assert_outcomes(passed=3, errors=1)
+    result.stdout.fnmatch_lines(["E *RuntimeError: broken teardown"])
+    result.stdout.no_fnmatch_line("*was left open*")
 
 
 def test_a_mark_allows_what_must_stay_open(repo: pytest.Pytester) -> None:

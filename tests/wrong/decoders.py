@@ -16,7 +16,18 @@ from pytest_loadwire.errors import WireError
 from pytest_loadwire.rules import Reason
 
 from wrong.catalogue import add_decoder, wrong_decoder
-from wrong.router import FIELDS, FORMS, NUMBERS, OTHER, RANK, REV1, Router, Router1, Text
+from wrong.router import (
+    FIELDS,
+    FORMS,
+    NUMBERS,
+    OTHER,
+    RANK,
+    REV1,
+    Refusal,
+    Router,
+    Router1,
+    Text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,13 +103,16 @@ class TagOnlyIfText(Router):
 
 @wrong_decoder("takes the array for tagless when element 0 is a number", "W1")
 class TaglessArray(Router):
+    def array_length(self) -> int:
+        length = super().array_length()
+        return length + self.tagless()
+
     def tag(self) -> None:
-        start = self.at
-        if isinstance(self.item(), int):
-            self.at = start
-        else:
-            self.at = start
+        if not self.tagless():
             super().tag()
+
+    def tagless(self) -> bool:
+        return self.data[self.at : self.at + 1] < b"\x80"
 
 
 # The array and its length.
@@ -232,8 +246,8 @@ class LastOfSeveral(Router):
 
 @wrong_decoder("stops behind the counts it knows and never sees what follows", "W6", "W10")
 class StopsEarly(Router):
-    def skip(self, index: int) -> None:
-        pass
+    def array_length(self) -> int:
+        return min(super().array_length(), 11)
 
     def finish(self) -> None:
         pass
@@ -472,17 +486,10 @@ class ReservedTag(Router):
             super().tag()
 
 
-@wrong_decoder("finds the array behind a stray first byte", "W10")
-class StrayFirstByte(Router):
-    def array_length(self) -> int:
-        return super().array_length() if self.data != b"\xc1" else 1
-
-    def tag(self) -> None:
-        if self.data != b"\xc1":
-            super().tag()
-
-    def known(self, length: int) -> int:
-        return 0 if self.data == b"\xc1" else super().known(length)
+@wrong_decoder("takes a lone marker that msgpack never uses for a ping without load", "W10")
+class LoneMarkerIsIdle(Router):
+    def decode(self, payload: bytes) -> dict[str, int | None]:
+        return super().decode(payload) if payload != b"\xc1" else dict.fromkeys(REV1, 0)
 
 
 @wrong_decoder("reads what is cut off a number as zero bytes", "W10")
@@ -501,7 +508,7 @@ class KeepsWhatCame(Router):
         try:
             return super().decode(payload)
         except ValueError as error:
-            if error.args != ("cut short",):
+            if error.args != ("truncated",):
                 raise
             return self.reading
 
@@ -513,11 +520,14 @@ class KeepsWhatCame(Router):
 
 @wrong_decoder("lets an unknown element be cut short", "W10")
 class CutTailTaken(Router):
+    def array_length(self) -> int:
+        return min(super().array_length(), 300)
+
     def skip(self, index: int) -> None:
         try:
             super().skip(index)
         except ValueError as error:
-            if error.args != ("cut short",):
+            if error.args != ("truncated",):
                 raise
             self.at = len(self.data)
 
@@ -576,6 +586,50 @@ class TailTextDecoded(Router):
 class TailMustCount(Router):
     def skip(self, index: int) -> None:
         self.count(index)
+
+
+@wrong_decoder("refuses a short array before it knows whose it is", "W1")
+class LengthBeforeTag(Router):
+    def array_length(self) -> int:
+        length = super().array_length()
+        if length < 5:
+            raise Refusal("too-short")
+        return length
+
+
+@wrong_decoder("looks at the counts of a short array before it says that it is short", "W9")
+class TypeBeforeLength(Router):
+    def known(self, length: int) -> int:
+        start = self.at
+        for index in range(1, min(length, 6)):
+            self.count(index)
+        self.at = start
+        return super().known(length)
+
+
+@wrong_decoder("judges a count by its first byte, before it is all there", "W10")
+class TypeBeforeEnd(Router):
+    def count(self, index: int) -> int | None:
+        form = FORMS[self.data[self.at]] if self.at < len(self.data) else ""
+        if form.rstrip("-12346") in ("array", "map", "ext", "fixarray", "fixmap"):
+            raise Refusal("bad-type")
+        return super().count(index)
+
+
+@wrong_decoder("reads the first item to its end before it asks for an array", "W10")
+class EndBeforeType(Router):
+    def array_length(self) -> int:
+        start = self.at
+        if self.data and FORMS[self.data[0]].lstrip("fix")[:5] != "array":
+            self.item()
+        self.at = start
+        return super().array_length()
+
+
+@wrong_decoder("reads a payload that starts with a brace as JSON, of which it knows no field", "W10")
+class JsonAsWell(Router):
+    def decode(self, payload: bytes) -> dict[str, int | None]:
+        return super().decode(payload) if payload[:1] != b"{" else dict.fromkeys(REV1, 0)
 
 
 @wrong_decoder("gives its own reason codes: everything is malformed", "W1", "W5", "W9", "W10", "F1")
@@ -650,6 +704,14 @@ def _families() -> None:
             if value == 2**bits - 1
             else value,
         )
+        _add(
+            f"first-behind-{bits}-bits-refused",
+            f"refuses 2^{bits}, the first count that {bits} bits do not hold",
+            "W5",
+            number=lambda self, value, _index, bits=bits: self.negative(-1)
+            if value == 2**bits
+            else value,
+        ) if bits < 64 else None
     for index, field in enumerate(FIELDS, 1):
         for bits in (8, 16, 32, 63):
             _add(
@@ -678,6 +740,20 @@ def _families() -> None:
             else Router.no_count(self, value, i),
         )
         _add(
+            f"slot-{index}-float-cut",
+            f"cuts a float to an integer in {field}",
+            "W5",
+            no_count=lambda self, value, i, index=index: int(value)
+            if i == index and isinstance(value, float) and value == value
+            else Router.no_count(self, value, i),
+        )
+        _add(
+            f"slot-{index}-negative-kept",
+            f"keeps a negative in {field}",
+            "W5",
+            count=lambda self, i, index=index: _count_kept(self, i, index),
+        )
+        _add(
             f"slot-{index}-shortest-only",
             f"takes {field} in the shortest form alone",
             "W7",
@@ -691,6 +767,11 @@ def _families() -> None:
             "W8",
             skip=lambda self, _index, form=form: _skip_all_but(self, form),
         )
+
+
+def _count_kept(router: Any, index: int, kept: int) -> int | None:
+    router.negative = (lambda value: value) if index == kept else Router().negative
+    return Router.count(router, index)
 
 
 def _skip_all_but(router: Any, form: str) -> None:

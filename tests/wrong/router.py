@@ -63,15 +63,19 @@ OTHER = object()
 """Stands for an array, a map or an ext, none of which can be a count or a tag."""
 
 
-class Router:
-    """Right as it stands, for both revisions and with the strict policies.
+class Refusal(ValueError):
+    """Names the contract's reason code, which a decoder may, and need not."""
 
-    Refuses by ValueError, as most routers do, without a reason code.
-    """
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Router:
+    """Right as it stands, for both revisions and with the strict policies."""
 
     data = b""
     at = 0
-    seen = 0
 
     # the payload
 
@@ -97,15 +101,15 @@ class Router:
         elif form in ("array-16", "array-32"):
             length = int.from_bytes(self.take(2 if form == "array-16" else 4), "big")
         else:
-            raise ValueError("not an array")
+            raise Refusal("malformed" if form == "reserved" else "not-array")
         if not length:
-            raise ValueError("an empty array")
+            raise Refusal("too-short")
         return length
 
     def tag(self) -> None:
         tag = self.item()
         if not (isinstance(tag, Text) and self.is_tag(tag)):
-            raise ValueError("another tag")
+            raise Refusal("bad-tag")
 
     def is_tag(self, tag: bytes) -> bool:
         return tag == b"LoadStat"
@@ -113,7 +117,7 @@ class Router:
     def known(self, length: int) -> int:
         """How many counts are read of an array of this length."""
         if length < 6:
-            raise ValueError("too short")
+            raise Refusal("too-short")
         return 10 if length >= 11 else 5
 
     def name(self, index: int) -> str:
@@ -133,10 +137,10 @@ class Router:
         return None
 
     def no_count(self, value: object, index: int) -> int | None:
-        raise ValueError(f"{value!r} is no count")
+        raise Refusal("bad-type")
 
     def negative(self, value: int) -> int:
-        raise ValueError(f"{value} is negative")
+        raise Refusal("out-of-range")
 
     def number(self, value: int, index: int) -> int | None:
         return value
@@ -146,7 +150,7 @@ class Router:
 
     def finish(self) -> None:
         if self.at != len(self.data):
-            raise ValueError("bytes behind the array")
+            raise Refusal("trailing-bytes")
 
     # msgpack
 
@@ -193,7 +197,7 @@ class Router:
         """Called with the format of every token."""
 
     def reserved(self) -> tuple[object, int]:
-        raise ValueError("not msgpack")
+        raise Refusal("malformed")
 
     def integer(self, form: str, raw: bytes) -> object:
         return int.from_bytes(raw, "big", signed=not form.startswith("uint"))
@@ -206,7 +210,7 @@ class Router:
 
     def take(self, size: int) -> bytes:
         if self.at + size > len(self.data):
-            raise ValueError("cut short")
+            raise Refusal("truncated")
         self.at += size
         return self.data[self.at - size : self.at]
 
@@ -219,19 +223,19 @@ class Router:
 
     def three(self, frames: Sequence[bytes]) -> Sequence[bytes]:
         if len(frames) != 3:
-            raise ValueError("not three frames")
+            raise Refusal("frame-count")
         return frames
 
     def topic(self, topic: bytes) -> None:
         if topic != b"load":
-            raise ValueError("another topic")
+            raise Refusal("bad-topic")
 
     def sequence(self, raw: bytes) -> int:
         if len(raw) != 8:
-            raise ValueError("not 8 bytes")
+            raise Refusal("bad-seq-length")
         number = int.from_bytes(raw, "big", signed=True)
         if number < 0:
-            raise ValueError("a negative sequence")
+            raise Refusal("negative-seq")
         return number
 
 

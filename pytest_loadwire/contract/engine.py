@@ -1,0 +1,222 @@
+"""What the two engine classes share: the engine's seams, its snapshots, and how a message is judged."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pytest_loadwire import wire
+from pytest_loadwire.contract.base import Contract, missing_hook
+from pytest_loadwire.errors import WireError
+from pytest_loadwire.harness.clock import VirtualClock
+from pytest_loadwire.judge import Finding, differences, hazard_of
+from pytest_loadwire.rules import Hazard
+from pytest_loadwire.vectors import load
+from pytest_loadwire.vectors.timelines import NamedReading, readings
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from pytest_loadwire.harness.capture import Capture
+    from pytest_loadwire.judge import Deed
+
+RANK = "attn_dp_rank"
+
+
+class ReadingFailedError(Exception):
+    """What a provider raises in a timeline: to the engine, any failure of its own."""
+
+
+class EngineContract(Contract):
+    """What has to be known of an engine to drive its load publishing.
+
+    Attributes:
+        open_socket: Dotted path of the function or method that opens the load socket, as the engine
+            looks it up.
+        clock: Dotted path of the module, or of each module, in which the engine reads
+            ``time.monotonic``.
+        snapshot: The class of the engine's own reading, built with keywords.
+        fields: What that class calls the contract's fields, where the names differ; with an entry
+            for ``attn_dp_rank`` if a snapshot says its own rank.
+        logger: The logger that the engine warns on; by default any. None where warnings go
+            elsewhere: then they are not judged, and one skipped test says so.
+        revision: The revision that the engine sends.
+    """
+
+    open_socket: ClassVar[str] = ""
+    clock: ClassVar[str | Sequence[str]] = ""
+    snapshot: ClassVar[Any] = None
+    fields: ClassVar[Mapping[str, str]] = {}
+    logger: ClassVar[str | None] = ""
+    revision: ClassVar[int] = wire.LATEST
+
+    def make_snapshot(self, counts: Mapping[str, Any]) -> Any:
+        """The engine's own reading with these counts, which the contract's names tell apart."""
+        if self.snapshot is None:
+            missing_hook(self, "snapshot", "name the class of your engine's own reading")
+        return self.snapshot(**{self.fields.get(name, name): n for name, n in counts.items()})
+
+    # What follows is the contract's own.
+
+    def _snapshot_of(self, name: str) -> Any:
+        """The engine's snapshot for a reading of the vectors."""
+        reading = named(name)
+        values: dict[str, Any] = dict(self._counts_of(name))
+        if RANK in self.fields:
+            values[RANK] = int(reading.rank)
+        return self.make_snapshot(values)
+
+    def _counts_of(self, name: str) -> dict[str, int | None]:
+        """The counts of a reading that a payload of this revision has."""
+        values = named(name).values
+        return {field: values[field] for field in wire.field_names(self.revision) if field != RANK}
+
+    def _captured(self, loadwire_capture: Any) -> Capture:
+        if not self.open_socket:
+            missing_hook(self, "open_socket", "name the function that opens your load socket")
+        capture: Capture = loadwire_capture(self.open_socket, revision=self.revision)
+        return capture
+
+    @contextmanager
+    def _clock_at(self, start: str) -> Iterator[VirtualClock]:
+        """A clock that stands at ``start``, in the engine's modules."""
+        with VirtualClock(float(start)) as clock:
+            self._install(clock)
+            yield clock
+
+    def _install(self, clock: VirtualClock) -> None:
+        modules = [self.clock] if isinstance(self.clock, str) else self.clock
+        if not any(modules):
+            missing_hook(self, "clock", "name the module in which your engine reads time.monotonic")
+        for module in modules:
+            clock.install(module)
+
+    def _listening(self) -> Warnings:
+        return Warnings(self.logger)
+
+    def _judge_message(
+        self, frames: Sequence[bytes], *, sequence: int | None, reading: str, rank: int, rule: str
+    ) -> Finding | None:
+        """Whether a message is exactly the one that an engine of this revision owes.
+
+        Args:
+            frames: The message.
+            sequence: Its number, or None for any.
+            reading: The name of the reading that it carries.
+            rank: The slot of its scheduler.
+            rule: The rule to name where a count is another.
+        """
+        shown = " ".join(frame.hex() for frame in frames)
+        try:
+            message = wire.verify_frames(frames, revision=self.revision)
+        except WireError as error:
+            expected = f"a message of revision {self.revision}, number {sequence}, with {reading}"
+            return Finding("wrong-bytes", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
+        if sequence is not None and message.sequence != sequence:
+            return Finding(
+                "wrong-sequence", "S1", f"number {sequence}", str(message.sequence), Hazard.NONE
+            )
+        owed = {**self._counts_of(reading), RANK: rank}
+        wrong = differences(owed, wire.to_dict(message.stat))
+        if not wrong:
+            return None
+        moved = ", ".join(f"{name} {reads}" for name, reads in wrong.items())
+        return Finding(
+            "wrong-value",
+            "R3" if set(wrong) == {RANK} else rule,
+            f"{reading} from rank {rank}",
+            f"{shown}: a router would read {moved}",
+            hazard_of(owed, wire.to_dict(message.stat)),
+        )
+
+
+def named(name: str) -> NamedReading:
+    """A reading of the vectors by its name."""
+    return readings(load().cadence)[name]
+
+
+def kv_events_config(endpoint: str = "tcp://*:5557", **further: str) -> str:
+    """A configuration of KV events in SGLang's JSON, with what ``further`` says."""
+    return json.dumps({"publisher": "zmq", "topic": "kv", "endpoint": endpoint, **further})
+
+
+def crashed(error: Exception, what: str) -> Finding:
+    """An exception that got out of the engine's publishing, and so into its loop (rule P4)."""
+    got = f"{type(error).__name__}: {error}"
+    return Finding("crashed", "P4", f"{what} without an exception", got, Hazard.CRASH)
+
+
+def against(
+    deed: Deed, rule: str, expected: str, got: str, hazard: Hazard = Hazard.NONE
+) -> Finding:
+    """A finding about what an engine does, which by itself moves no traffic."""
+    return Finding(deed, rule, expected, got, hazard)
+
+
+class Warnings(logging.Handler):
+    """Counts what an engine warns of.
+
+    Args:
+        name: The logger, with an empty name for any of them; None hears nothing.
+    """
+
+    def __init__(self, name: str | None) -> None:
+        super().__init__(logging.WARNING)
+        self._logger = None if name is None else logging.getLogger(name or None)
+        self.texts: list[str] = []
+
+    def __enter__(self) -> Self:
+        if self._logger is not None:
+            self._logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._logger is not None:
+            self._logger.removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Part of `logging.Handler`."""
+        self.texts.append(f"{record.name}: {record.getMessage()}")
+
+    def judge(self, count: int, rule: str) -> Finding | None:
+        """Whether there were ``count`` warnings."""
+        heard = len(self.texts)
+        if self._logger is None or heard == count:
+            return None
+        expected = f"{count} warning(s)" if count else "no warning"
+        got = "; ".join(self.texts) or "none"
+        return against("warned" if heard > count else "not-warned", rule, expected, got)
+
+
+class ReservedPort:
+    """A port that an engine can bind and nobody else will be given.
+
+    It stays bound here, and is never listened on. Both sockets allow the address to be used again,
+    so that an engine which binds any address at that port succeeds.
+    """
+
+    def __init__(self) -> None:
+        self._holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+
+    def __enter__(self) -> int:
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", 0))
+        port: int = self._holder.getsockname()[1]
+        return port
+
+    def __exit__(self, *_: object) -> None:
+        self._holder.close()
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has an IPv6 loopback."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True

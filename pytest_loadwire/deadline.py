@@ -1,0 +1,42 @@
+"""Deadlines: nothing in this package waits without one, and nothing sleeps."""
+
+from __future__ import annotations
+
+import math
+import time
+
+from pytest_loadwire.errors import LoadwireError
+
+DEFAULT_TIMEOUT = 5.0
+"""Seconds that a wait may take unless said otherwise."""
+
+
+class DeadlineError(LoadwireError, TimeoutError):
+    """Something that was waited for did not come in time. The text says what came instead."""
+
+
+class Deadline:
+    """A point in time after which a wait gives up.
+
+    Args:
+        timeout: Seconds from now. 0 looks once and does not wait.
+
+    Raises:
+        ValueError: ``timeout`` is negative or no finite number.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        if not (math.isfinite(timeout) and timeout >= 0):
+            raise ValueError(f"a timeout is 0 or more seconds, not {timeout!r}")
+        self.timeout = timeout
+        self._end = time.monotonic() + timeout
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def remaining_ms(self) -> int:
+        """Milliseconds left, rounded up, as `zmq.Socket.poll` wants them."""
+        return math.ceil(self.remaining * 1000)
