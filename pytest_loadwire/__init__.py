@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pytest_loadwire.contract.base import Deviation as Deviation
     from pytest_loadwire.contract.decoder import DecoderContract as DecoderContract
+    from pytest_loadwire.contract.discovery import DiscoveryContract as DiscoveryContract
+    from pytest_loadwire.contract.endpoint import EndpointContract as EndpointContract
     from pytest_loadwire.contract.wire import WireContract as WireContract
     from pytest_loadwire.errors import LoadwireError as LoadwireError
     from pytest_loadwire.errors import WireError as WireError
@@ -26,6 +28,8 @@ __version__ = "0.1.0"
 _HOME = {
     "DecoderContract": "contract.decoder",
     "Deviation": "contract.base",
+    "DiscoveryContract": "contract.discovery",
+    "EndpointContract": "contract.endpoint",
     "LoadStat": "wire",
     "LoadStatRev1": "wire",
     "LoadStatRev2": "wire",

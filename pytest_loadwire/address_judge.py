@@ -7,7 +7,7 @@ asks the parsers of this package: the code under test does not judge itself.
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_loadwire.judge import Crashed, Deed, Finding, Refused
 from pytest_loadwire.rules import ADDRESS_ANSWERS, AddressPolicy, Hazard
@@ -25,8 +25,6 @@ from pytest_loadwire.vectors.addresses import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-T = TypeVar("T")
 
 LOAD_KEYS = ("load_endpoint_port_base", "load_topic")
 """The two keys that stand together or not at all (rule A2)."""
@@ -58,14 +56,15 @@ class Resolution(NamedTuple):
     @property
     def is_quiet(self) -> bool:
         """Whether a decline has no word for an operator."""
-        return not self.text and self.code in (None, OFF)
+        return not self.text.strip() and self.code in (None, OFF)
 
     def __str__(self) -> str:
         if self.is_range:
             return f"the range from port {self.base} on {self.host}"
         if self.is_quiet:
             return "a decline without a word"
-        return f"a decline{f' with {self.code}' if self.code else ''}: {self.text or 'no text'}"
+        said = [f"with {self.code}" if self.code else "", self.text and f"saying {self.text!r}"]
+        return " ".join(["a decline", *filter(None, said)])
 
 
 class Dialled(NamedTuple):
@@ -86,17 +85,15 @@ class Read(NamedTuple):
         return repr(self.value)
 
 
-def choose(
-    expect: T | Choice[T], *, rule: str, policies: Mapping[AddressPolicy, str]
-) -> T | Finding:
+def choose(expect: Any, *, rule: str, policies: Mapping[AddressPolicy, str]) -> Any:
     """What is owed under the declared policies, or the finding that one is not declared."""
     if not isinstance(expect, Choice):
         return expect
-    answer = policies.get(expect.policy)
+    answer = policies.get(expect.policy, "")
     if answer in expect.outcomes:
-        return cast("T", expect.outcomes[answer])
+        return expect.outcomes[answer]
     choices = " or ".join(repr(choice) for choice in ADDRESS_ANSWERS[expect.policy])
-    declared = "nothing is declared" if answer is None else f"{answer!r} is declared"
+    declared = f"{answer!r} is declared" if answer else "nothing is declared"
     expected = f"the policy {expect.policy} to be declared as {choices}"
     return Finding("undeclared", rule, expected, declared, Hazard.NONE)
 
@@ -154,9 +151,9 @@ def judge_range(
         return _finding("wrong-reason", rule if expect.is_quiet else "E5", expected, outcome)
     if outcome.code not in (None, expect.reason):
         return _finding("wrong-reason", rule, expected, outcome)
-    if not outcome.text.strip():
-        return _finding("wrong-reason", "E5", f"{expected}, and a text", outcome)
-    return _judge_text(expect, outcome.text, outcome, "E5", expected) if texts else None
+    if not (texts and outcome.text):  # a reason code alone is a reason too
+        return None
+    return _judge_text(expect, outcome.text, outcome, "E5", expected)
 
 
 def judge_start(
@@ -229,10 +226,10 @@ def judge_block(
     for key, value in expect.block.items():
         if key not in outcome:
             return _finding("wrong-value", "A1", expected, f"no {key} in {outcome}")
-        got = outcome[key]
-        if type(got) is not type(value) or got != value:
-            broken = _rule_of(key, value, got)
-            return _finding("wrong-value", broken, expected, f"{key} {got!r} in {outcome}")
+        there = outcome[key]
+        if type(there) is not type(value) or there != value:
+            broken = _rule_of(key, value, there)
+            return _finding("wrong-value", broken, expected, f"{key} {there!r} in {outcome}")
     return None
 
 

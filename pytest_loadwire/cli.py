@@ -63,13 +63,13 @@ def _commands() -> click.Group:
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
     def check(root: Path | None, native: str | None, as_json: bool) -> None:
-        r"""Prove the golden vectors: three decoders, three encoders, one live socket.
+        """Prove the golden vectors: three decoders, three encoders, one live socket.
 
         \b
         Example:
           loadwire check
           loadwire check --json | jq .totals
-        """
+        """  # noqa: D301 - the character itself keeps click from filling the lines
         from pytest_loadwire.check import run  # noqa: PLC0415 - zmq and cffi only when asked for
         from pytest_loadwire.vectors import GoldenError  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def _commands() -> click.Group:
     @commands.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def golden(arguments: tuple[str, ...]) -> None:
-        r"""Regenerate, compare or release the vectors.
+        """Regenerate, compare or release the vectors.
 
         The same as python -m pytest_loadwire.golden.
 
@@ -98,7 +98,7 @@ def _commands() -> click.Group:
         Example:
           loadwire golden --check
           loadwire golden --write
-        """
+        """  # noqa: D301 - as above
         from pytest_loadwire.golden.__main__ import main as regenerate  # noqa: PLC0415
 
         raise SystemExit(regenerate(arguments))

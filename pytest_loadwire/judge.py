@@ -90,10 +90,13 @@ Deed = Literal[
     "not-asked",
     "warned",
     "not-warned",
+    "wrong-range",
+    "disagrees",
+    "logged",
 ]
 """In what way an implementation failed a vector; ``wrong-bytes`` and what is behind ``undeclared``
 are an engine's: a message too many or missing, a provider asked or not, a warning too many or
-missing."""
+missing, a range elsewhere, two parts that disagree, a resolver that logs."""
 
 
 class Finding(NamedTuple):

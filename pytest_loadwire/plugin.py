@@ -121,9 +121,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Note a failure. If it was in the teardown, ours was not reached: clean up all the same."""
-    if call.excinfo is None:
-        return
-    item.stash[_failed] = True
+    # A test may be run again, and starts afresh then.
+    earlier = call.when != "setup" and item.stash.get(_failed, False)
+    item.stash[_failed] = earlier or call.excinfo is not None
     session = item.config.stash.get(_session, None)
     if call.when == "teardown" and session is not None:
         del item.config.stash[_session]

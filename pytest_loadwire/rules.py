@@ -97,6 +97,16 @@ ADDRESS_ANSWERS: Mapping[AddressPolicy, tuple[str, str]] = MappingProxyType(
 """The answers for each of them: an engine's for ``LooseEndpoint``, a router's for the other."""
 
 
+class Unknown(_Code):
+    """Why a router knows no load of a worker, and counts for itself (rules C3, C4)."""
+
+    REMOVED = "removed"
+    NOT_ADVERTISED = "not-advertised"
+    NEVER_PUBLISHED = "never-published"
+    MISSING_RANK = "missing-rank"
+    STALE_RANK = "stale-rank"
+
+
 class Hazard(_Code):
     """What a least-loaded router would do if it believed the wrong decoding."""
 

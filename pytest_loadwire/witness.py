@@ -117,7 +117,7 @@ class MsgpackWitness:
     def decode(self, payload: bytes, revision: int) -> Outcome:
         """Read one payload as a reader of ``revision``."""
         unpacker = msgpack.Unpacker(max_buffer_size=2**31 - 1, strict_map_key=False)
-        unpacker.feed(payload)
+        unpacker.feed(payload.replace(*_EXT_32_THAT_WRAPS))
         element: int | None = None
         reading: dict[str, object] = {}
         names: tuple[str, ...] = ()
@@ -185,6 +185,12 @@ class MsgpackWitness:
         if isinstance(outcome, Refused):
             return outcome._replace(frame=2)
         return outcome._replace(sequence=sequence) if isinstance(outcome, Taken) else outcome
+
+
+# msgpack's C unpacker adds the type byte to the length of an ext 32 in 32 bits, so that 2^32-1 bytes
+# are none. One byte less is cut short all the same. Where the pattern is no such header its last
+# byte is content, which is read from the payload itself.
+_EXT_32_THAT_WRAPS = (b"\xc9\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xfe")
 
 
 def _is_tag(item: bytes) -> bool:

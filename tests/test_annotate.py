@@ -155,8 +155,8 @@ def test_compare_element(make_reading: Callable[..., LoadStatRev2]) -> None:
     marked = [line for line in text if line.startswith("> ")]
     assert marked[0].startswith("> frame 2 (payload): 9b")
     one, other = marked[1:]
-    assert "> expected   10  07".split() == one.split()[:4]
-    assert "> received   10  08".split() == other.split()[:4]
+    assert [">", "expected", "10", "07"] == one.split()[:4]
+    assert [">", "received", "10", "08"] == other.split()[:4]
     assert one.split()[5] == other.split()[5] == "num_running_reqs"
     assert len([line for line in text if "total_prefill_busy_us" in line]) == 1
 

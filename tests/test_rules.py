@@ -19,11 +19,23 @@ from pytest_loadwire.rules import (
 )
 
 # Spelled again from the contract: neither codes nor their order ever change.
-REASONS = """malformed truncated not-array bad-tag too-short bad-type out-of-range trailing-bytes
-frame-count bad-topic bad-seq-length negative-seq""".split()
+REASONS = [
+    "malformed",
+    "truncated",
+    "not-array",
+    "bad-tag",
+    "too-short",
+    "bad-type",
+    "out-of-range",
+    "trailing-bytes",
+    "frame-count",
+    "bad-topic",
+    "bad-seq-length",
+    "negative-seq",
+]
 ENGINE_REASONS = ["extra-elements", "not-canonical"]
-POLICIES = "TrailingBytes OmittedRank TagAsBin CountAboveI64 PartialTail NilTail".split()
-HAZARDS = "attracts-all starves divides-by-zero stale crash none".split()
+POLICIES = ["TrailingBytes", "OmittedRank", "TagAsBin", "CountAboveI64", "PartialTail", "NilTail"]
+HAZARDS = ["attracts-all", "starves", "divides-by-zero", "stale", "crash", "none"]
 AREAS = {"W": 12, "F": 5, "S": 3, "K": 4, "R": 3, "E": 8, "V": 1, "A": 4, "P": 7, "C": 7}
 
 
@@ -39,7 +51,8 @@ def test_codes(codes: list[str], kind: type[Enum]) -> None:
 def test_codes_are_strings() -> None:
     """A code prints as its value, also in an f-string, and equals it."""
     assert ("bad-tag", "bad-tag") == (f"{Reason.BAD_TAG}", str(Reason.BAD_TAG))
-    assert Reason.BAD_TAG == "bad-tag"
+    expected: str = "bad-tag"
+    assert expected == Reason.BAD_TAG
 
 
 def test_reader_reasons() -> None:
@@ -57,7 +70,8 @@ def test_rules() -> None:
 def test_every_reason_has_a_rule() -> None:
     """Every reason names a rule of the contract, by the contract's own table."""
     assert set(Reason) == set(REASON_RULE)
-    expected = "W10 W10 W10 W1 W9 W5 W5 W6 F1 F2 F3 F3 W4 W6".split()
+    payload = ["W10", "W10", "W10", "W1", "W9", "W5", "W5", "W6"]
+    expected = [*payload, "F1", "F2", "F3", "F3", "W4", "W6"]
     assert expected == [REASON_RULE[reason] for reason in Reason]
 
 

@@ -49,7 +49,7 @@ def test_folder_of_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "golden").mkdir()
     module = tmp_path / "package" / "vectors" / "__init__.py"
     monkeypatch.setattr(vectors, "__file__", str(module))
-    with pytest.raises(GoldenError, match="no golden vectors beside the package in .*package"):
+    with pytest.raises(GoldenError, match=r"no golden vectors beside the package in .*package"):
         vectors.folder()
     (tmp_path / "golden" / "manifest.json").touch()
     assert tmp_path / "golden" == vectors.folder()

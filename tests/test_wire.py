@@ -278,7 +278,7 @@ class TestStructs:
     def test_keyword_only(self, kind: type[LoadStatRev1]) -> None:
         """Fields are given by name, so that no two of them are mixed up."""
         with pytest.raises(TypeError, match="positional"):
-            kind(7, 3, 1024, 8192, 2)  # type: ignore[misc]
+            kind(7, 3, 1024, 8192, 2)  # type: ignore[call-arg]
 
     @pytest.mark.parametrize(("revision", "element"), SLOTS)
     def test_no_defaults(self, revision: int, element: int) -> None:
@@ -338,7 +338,7 @@ class TestEncode:
 
     def test_first_wrong_value(self) -> None:
         """Of several wrong values the first one is named."""
-        with pytest.raises(WireError, match="element 2 .*got bool True"):
+        with pytest.raises(WireError, match=r"element 2 .*got bool True"):
             wire.encode(stat_of(2, (1, True, -1, 7.0, None, None, 1, 1, 1, 1)))
 
     @pytest.mark.parametrize(("revision", "element"), SLOTS)
@@ -480,7 +480,7 @@ class TestFrames:
         """A message reads back, from any buffers, as the revision that was sent."""
         frames = wire.build_frames(7, stat_of(revision))
         assert wire.Message(7, stat_of(revision)) == wire.parse_frames(frames)
-        received = [zmq.Frame(frame) for frame in frames]
+        received: list[Any] = [zmq.Frame(frame) for frame in frames]
         assert wire.Message(7, stat_of(revision)) == wire.parse_frames(received)
 
     def test_parse_as_revision_1(self) -> None:

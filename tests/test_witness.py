@@ -22,7 +22,7 @@ from pytest_loadwire.witness import (
     python_witnesses,
 )
 
-WITNESSES = [MsgspecWitness(), MsgpackWitness()]
+WITNESSES: list[Witness] = [MsgspecWitness(), MsgpackWitness()]
 GOLDEN = load()
 
 

@@ -1,31 +1,39 @@
-"""`DecoderContract`: a router's decoder against every vector that it may meet."""
+"""`DecoderContract`: a router's decoder against every vector that it may meet.
+
+The class asks a `reader.Reader` for outcomes: the callable behind its own hooks, a program behind
+the testee protocol, or a shared library behind the C ABI.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from pytest_loadwire.contract.base import Contract, missing_hook
 from pytest_loadwire.errors import LoadwireError
+from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.judge import Crashed, Refused, Taken, judge
+from pytest_loadwire.reader import smoke
 from pytest_loadwire.rules import POLICY_ANSWERS, Policy
 from pytest_loadwire.vectors import load
 from pytest_loadwire.wire import LATEST, REVISIONS, field_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pytest_loadwire.judge import Outcome
+    from pytest_loadwire.reader import Reader
     from pytest_loadwire.vectors import FrameVector, PayloadVector
 
 
 class DecoderContract(Contract):
-    """Hold a Python callable that decodes to rules W1 to W12, and with a second hook to F1 to F5.
+    """Hold a decoder to rules W1 to W12, and where it takes whole messages to F1 to F5.
 
-    Example:
-        A decoder that raises ValueError for what it refuses::
+    Examples:
+        A callable that raises ValueError for what it refuses::
 
             class TestDecoder(DecoderContract):
                 policies = {
@@ -40,13 +48,33 @@ class DecoderContract(Contract):
                 def decode(self, payload: bytes) -> object:
                     return my_router.decode_load(payload)
 
+        A program in any language, which speaks the testee protocol (``golden/TESTEE.md``) and
+        declares revision and policies itself::
+
+            class TestGoRouter(DecoderContract):
+                testee = ["./my-testee"]
+
+        A shared library behind the C ABI of ``loadwire.h``, which does the same::
+
+            class TestCRouter(DecoderContract):
+                native = "build/libmyrouter.so"
+
     Attributes:
-        revision: The newest revision that the decoder reads.
-        policies: Its answer at each point where routers may differ (`rules.POLICY_ANSWERS`).
-        refusals: The exceptions by which it refuses. Any other exception is a crash.
+        testee: The command of a testee, in place of the hooks; it starts in the folder that pytest
+            was started in.
+        native: The path of a shared library, in place of the hooks.
+        timeout: Seconds that one answer of a testee may take.
+        revision: The newest revision that the decoder reads; by default what the testee or the
+            library says, and the newest for a callable.
+        policies: Its answer at each point where routers may differ (`rules.POLICY_ANSWERS`), over
+            what the testee or the library declares.
+        refusals: The exceptions by which a callable refuses. Any other exception is a crash.
     """
 
-    revision: ClassVar[int] = LATEST
+    testee: ClassVar[Sequence[str | Path] | None] = None
+    native: ClassVar[str | Path | None] = None
+    timeout: ClassVar[float] = DEFAULT_TIMEOUT
+    revision: ClassVar[int | None] = None
     policies: ClassVar[Mapping[str, str]] = {}
     refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError, LoadwireError)
 
@@ -85,6 +113,9 @@ class DecoderContract(Contract):
 
     # What follows is the contract's own.
 
+    _reader: ClassVar[Reader | None] = None
+    _broken: ClassVar[str | None] = None
+
     @classmethod
     def contract_cases(cls) -> Iterator[tuple[str, str]]:
         """Every vector and spelling as rule and id."""
@@ -108,21 +139,34 @@ class DecoderContract(Contract):
             vectors: Sequence[object] = [
                 pytest.param(vector, id=f"{vector.rule}-{vector.id}") for vector in load().frames
             ]
-            if type(self).decode_frames is DecoderContract.decode_frames:
+            hooks = self.testee is None and self.native is None
+            if hooks and type(self).decode_frames is DecoderContract.decode_frames:
                 why = pytest.mark.skip(reason="frames are not checked: override decode_frames")
                 vectors = [pytest.param(None, id="F1-F5", marks=why)]
             metafunc.parametrize("frame_vector", vectors)
 
+    @classmethod
+    def teardown_class(cls) -> None:
+        """End the testee, if there is one."""
+        close = getattr(cls._reader, "close", None)
+        cls._reader = cls._broken = None
+        if close is not None:
+            close()
+
     def test_declarations(self) -> None:
         """Revision, policies and deviations are declared in the contract's own words."""
         super().test_declarations()
+        reader = self._opened()
         problems = []
-        if self.revision not in REVISIONS:
-            problems.append(f"revision = {self.revision!r} is none of {list(REVISIONS)}")
+        if self._revision(reader) not in REVISIONS:
+            problems.append(f"revision = {self._revision(reader)!r} is none of {list(REVISIONS)}")
+        elif self.testee is not None and self._revision(reader) != reader.revision:
+            problems.append(f"revision = {reader.revision}, as the testee's greeting says")
         known = {policy.value for policy in Policy}
         problems += [f"{name!r} is no policy" for name in self.policies if name not in known]
+        declared = self._policies(reader)
         for policy, answers in POLICY_ANSWERS.items():
-            answer = self.policies.get(policy.value)
+            answer = declared.get(policy)
             if answer not in answers:
                 problems.append(f'"{policy}": {" or ".join(map(repr, answers))}, not {answer!r}')
         if problems:
@@ -131,22 +175,28 @@ class DecoderContract(Contract):
     def test_reads_payload(self, payload_form: tuple[PayloadVector, str, bytes]) -> None:
         """The decoder takes, refuses or treats by declared policy what the vector asks for."""
         vector, form, raw = payload_form
+        reader = self._opened()
+        revision = self._revision(reader)
         finding = judge(
-            vector.readers[str(self.revision)],
-            self._outcome(lambda: self._taken(self.decode(raw))),
+            vector.readers[str(revision)],
+            reader.decode(raw, revision),
             rule=vector.rule,
-            policies=self._policies(),
+            policies=self._policies(reader),
         )
         self.hold(finding, rule=vector.rule, case=form, why=vector.why, payload=raw)
 
     def test_reads_frames(self, frame_vector: FrameVector) -> None:
         """The decoder takes or refuses the message as the vector asks for."""
         parts = frame_vector.parts
+        reader = self._opened()
+        if not reader.reads_frames:
+            pytest.skip(f"frames are not checked: {reader.name} takes payloads only")
+        revision = self._revision(reader)
         finding = judge(
-            frame_vector.readers[str(self.revision)],
-            self._outcome(lambda: self._taken_frames(self.decode_frames(parts))),
+            frame_vector.readers[str(revision)],
+            reader.parse_frames(parts, revision),
             rule=frame_vector.rule,
-            policies=self._policies(),
+            policies=self._policies(reader),
         )
         self.hold(
             finding,
@@ -156,25 +206,86 @@ class DecoderContract(Contract):
             frames=parts,
         )
 
-    def _policies(self) -> Mapping[Policy, str]:
-        return {policy: self.policies[policy] for policy in Policy if policy in self.policies}
+    def _opened(self) -> Reader:
+        """The reader of this class; one that cannot be reached fails here, and not as a rule."""
+        cls = type(self)
+        # The hooks belong to this instance, a program or a library to the class.
+        if self.testee is None and self.native is None:
+            return _Hooks(self)
+        if cls._reader is None and cls._broken is None:
+            try:
+                cls._reader, cls._broken = _open(cls)
+            except LoadwireError as error:
+                cls._broken = str(error)
+        if cls._broken is not None or cls._reader is None:
+            text = f"the adapter does not work, so that no vector is judged: {cls._broken}"
+            pytest.fail(text, pytrace=False)
+        return cls._reader
+
+    def _revision(self, reader: Reader) -> int:
+        return reader.revision if self.revision is None else self.revision
+
+    def _policies(self, reader: Reader) -> Mapping[Policy, str]:
+        own = {policy: self.policies[policy] for policy in Policy if policy in self.policies}
+        return {**reader.policies, **own}
+
+
+def _open(contract: type[DecoderContract]) -> tuple[Reader, str | None]:
+    """The reader that a class names, and what is wrong with its adapter."""
+    if contract.testee is not None and contract.native is not None:
+        raise LoadwireError("testee and native are both given; a class checks one decoder")
+    if contract.testee is None:
+        from pytest_loadwire.harness import native  # noqa: PLC0415 - cffi only where it is used
+
+        return native.load(str(contract.native)), None
+    from pytest_loadwire.harness.testee import Testee  # noqa: PLC0415 - as above
+
+    testee = Testee(contract.testee, timeout=contract.timeout)
+    broken = smoke(testee, load())
+    if broken is not None:
+        testee.close()
+    return testee, broken
+
+
+class _Hooks:
+    """The hooks of a contract class as a reader."""
+
+    def __init__(self, contract: DecoderContract) -> None:
+        self._contract = contract
+        self.name = type(contract).__name__
+        self.revision = LATEST if contract.revision is None else contract.revision
+        self.policies: Mapping[Policy, str] = {}
+        self.reads_frames = True  # where it does not, there is no frame vector to ask about
+
+    def decode(self, payload: bytes, revision: int | None = None) -> Outcome:  # noqa: ARG002
+        contract = self._contract
+        return self._outcome(lambda: self._taken(contract.decode(payload)))
+
+    def parse_frames(
+        self,
+        frames: Sequence[bytes],
+        revision: int | None = None,  # noqa: ARG002
+    ) -> Outcome:
+        contract = self._contract
+        return self._outcome(lambda: self._taken_frames(contract.decode_frames(frames)))
 
     def _outcome(self, call: Callable[[], Outcome]) -> Outcome:
+        contract = self._contract
         try:
             return call()
-        except self.refusals as refusal:
-            return Refused(self.reason(refusal), text=f"{type(refusal).__name__}: {refusal}")
+        except contract.refusals as refusal:
+            return Refused(contract.reason(refusal), text=f"{type(refusal).__name__}: {refusal}")
         except Exception as crash:  # whatever it is, that is the finding
-            names = ", ".join(kind.__name__ for kind in self.refusals)
+            names = ", ".join(kind.__name__ for kind in contract.refusals)
             return Crashed(f"{type(crash).__name__}: {crash} (it refuses by {names})")
 
     def _taken(self, decoded: object) -> Outcome:
         if decoded is None:
             return Refused(text="returned None")
-        return Taken(self.reading(decoded))
+        return Taken(self._contract.reading(decoded))
 
     def _taken_frames(self, decoded: tuple[int, object] | None) -> Outcome:
         if decoded is None:
             return Refused(text="returned None")
         sequence, reading = decoded
-        return Taken(self.reading(reading), sequence=sequence)
+        return Taken(self._contract.reading(reading), sequence=sequence)

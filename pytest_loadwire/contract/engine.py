@@ -1,4 +1,4 @@
-"""What the two engine classes share: the engine's seams, its snapshots, and how a message is judged."""
+"""What the two engine classes share: seams, snapshots, and how a message is judged."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class EngineContract(Contract):
 
     # What follows is the contract's own.
 
-    def _snapshot_of(self, name: str) -> Any:
+    def snapshot_of(self, name: str) -> Any:
         """The engine's snapshot for a reading of the vectors."""
         reading = named(name)
         values: dict[str, Any] = dict(self._counts_of(name))
@@ -95,10 +95,11 @@ class EngineContract(Contract):
         for module in modules:
             clock.install(module)
 
-    def _listening(self) -> Warnings:
+    def listening(self) -> Warnings:
+        """Hears what the engine warns of, while it is entered."""
         return Warnings(self.logger)
 
-    def _judge_message(
+    def judge_message(
         self, frames: Sequence[bytes], *, sequence: int | None, reading: str, rank: int, rule: str
     ) -> Finding | None:
         """Whether a message is exactly the one that an engine of this revision owes.
@@ -132,6 +133,15 @@ class EngineContract(Contract):
             f"{shown}: a router would read {moved}",
             hazard_of(owed, wire.to_dict(message.stat)),
         )
+
+    def judge_surplus(self, frames: Sequence[bytes], *, expected: str, rule: str) -> Finding:
+        """A message that should not have gone out; by its own rule if no engine may send it."""
+        shown = " ".join(frame.hex() for frame in frames)
+        try:
+            wire.verify_frames(frames, revision=self.revision)
+        except WireError as error:
+            return Finding("sent", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
+        return Finding("sent", rule, expected, shown, Hazard.NONE)
 
 
 def named(name: str) -> NamedReading:
@@ -210,13 +220,3 @@ class ReservedPort:
 
     def __exit__(self, *_: object) -> None:
         self._holder.close()
-
-
-def has_ipv6() -> bool:
-    """Whether this machine has an IPv6 loopback."""
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True

@@ -168,12 +168,12 @@ class WireContract(Contract):
 
     @classmethod
     def _forbidden(cls) -> list[tuple[str, str, object, int | None]]:
-        names = wire.field_names(cls.revision)
-        slots = [name for name in (names[0], names[2], names[3], names[-1]) if "rank" not in name]
+        # In every slot, since an engine checks, or forgets to check, each one by itself.
         return [
             (field, f"{kind}-{field.replace('_', '-')}", value, means)
-            for field in dict.fromkeys(slots)
+            for field in wire.field_names(cls.revision)
             for kind, value, means in FORBIDDEN
+            if not (value is None and field == "attn_dp_rank")  # nil is how an unset rank is sent
         ]
 
     @classmethod

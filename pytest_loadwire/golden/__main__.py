@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.golden import native_abi
+from pytest_loadwire.golden.address_proofs import unproven_addresses
 from pytest_loadwire.golden.build import RUST_TABLE, build, revisions, with_vector_lines
 from pytest_loadwire.golden.freeze import breaks, field_breaks, released
 from pytest_loadwire.golden.proofs import unproven
@@ -19,6 +20,7 @@ from pytest_loadwire.vectors import (
     folder,
     read_json,
 )
+from pytest_loadwire.vectors.addresses import AddressVector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -89,6 +91,7 @@ def regenerate(root: Path, *, write: bool, release: str | None = None) -> list[s
             return broken
     built = build()
     problems = list(unproven(built.payloads, built.frames))
+    problems += unproven_addresses([v for v in built.vectors if isinstance(v, AddressVector)])
     if frozen is not None:
         problems += map(str, breaks(frozen, built.manifest["revisions"], built.vectors))
     files = {root / name: content for name, content in built.files.items()}

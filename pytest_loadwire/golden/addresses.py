@@ -1,13 +1,14 @@
 """What single endpoints are good for, and who publishes where: `endpoints.json`, spelled by hand.
 
-The questions to the resolver are in `golden.ranges`.
+The questions to the resolver are in `golden.ranges` and `golden.explicit`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_loadwire.golden.ranges import resolve_vectors, source
+from pytest_loadwire.golden.explicit import EXPLICIT_ROWS, LOOSE_ROWS
+from pytest_loadwire.golden.ranges import AUTO_DECLINED_ROWS, AUTO_ROWS, OFF_ROWS, source
 from pytest_loadwire.rules import AddressPolicy
 from pytest_loadwire.vectors.addresses import (
     Address,
@@ -15,6 +16,7 @@ from pytest_loadwire.vectors.addresses import (
     GateVector,
     Parsed,
     ParseVector,
+    ResolveVector,
     SlotVector,
 )
 
@@ -264,6 +266,8 @@ ENDPOINTS = (
     ),
 )
 
+RANGES = (*OFF_ROWS, *AUTO_ROWS, *AUTO_DECLINED_ROWS, *EXPLICIT_ROWS, *LOOSE_ROWS)
+
 # row and mark, attn_dp_size, attn_dp_rank, dp_rank, slot
 SLOTS = (
     ("T", 1, 0, 0, 0),
@@ -293,7 +297,14 @@ GATES: tuple[tuple[str, str, str, str | None, tuple[int, int, int], bool], ...] 
     ("attn-tp", "1.4 T", "one attention-TP rank speaks for all", CONFIG, (0, 1, 0), False),
     ("attn-cp", "1.4 T", "one attention-CP rank speaks for all", CONFIG, (0, 0, 1), False),
     ("attn-tp-7", "by R1", "a higher attention-TP rank neither", CONFIG, (0, 7, 0), False),
-    ("every-rank", "by R1", "one rank above 0 is enough, all the more three", CONFIG, (1, 1, 1), False),
+    (
+        "every-rank",
+        "by R1",
+        "one rank above 0 is enough, all the more three",
+        CONFIG,
+        (1, 1, 1),
+        False,
+    ),
 )
 
 
@@ -309,7 +320,19 @@ def endpoint_vectors() -> Iterator[EndpointVector]:
                 endpoint=endpoint,
                 expect=expect,
             )
-    yield from resolve_vectors()
+    for rule, row, why, asked in RANGES:
+        for name, ask, place in asked:
+            yield ResolveVector(
+                id=f"resolve-{name}",
+                rule=rule,
+                why=why,
+                source=source("resolver", row, "resolve_load_pub_range"),
+                kv_endpoint=ask.kv,
+                replay_endpoint=ask.replay,
+                dp_size=ask.dp,
+                load_publish_endpoint=ask.mode,
+                expect=place,
+            )
     for mark, size, attn_rank, dp_rank, slot in SLOTS:
         attention = size > 1
         dp = "unset" if dp_rank is None else str(dp_rank)

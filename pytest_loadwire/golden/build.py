@@ -13,11 +13,14 @@ import msgspec
 
 from pytest_loadwire.golden import rust_table
 from pytest_loadwire.golden.addresses import endpoint_vectors
-from pytest_loadwire.golden.advertisement import discovery_vectors
+from pytest_loadwire.golden.advertisement import block_vectors
 from pytest_loadwire.golden.cadence import cadence_vectors
 from pytest_loadwire.golden.frames import frame_vectors
 from pytest_loadwire.golden.payloads import payload_vectors
+from pytest_loadwire.golden.plans import plan_vectors
+from pytest_loadwire.golden.readings import reading_timelines
 from pytest_loadwire.golden.rejects import reject_vectors
+from pytest_loadwire.golden.starts import start_vectors
 from pytest_loadwire.rules import RULES
 from pytest_loadwire.vectors import FrameVector, PayloadVector, Vector
 from pytest_loadwire.wire import REVISIONS
@@ -35,8 +38,9 @@ SUBJECTS: dict[str, Callable[[], Iterable[Vector]]] = {
     "payloads": lambda: (*payload_vectors(), *reject_vectors()),
     "frames": frame_vectors,
     "endpoints": endpoint_vectors,
-    "discovery": discovery_vectors,
+    "discovery": lambda: (*block_vectors(), *start_vectors(), *plan_vectors()),
     "cadence": cadence_vectors,
+    "readings": reading_timelines,
 }
 """What makes the vectors of each file, by subject."""
 

@@ -469,11 +469,11 @@ def _failures() -> Iterator[PublisherTimeline]:
     )  # fmt: skip
     for name, why in (
         ("negative", "a negative count"),
-        ("nil", "a count that is nil"),
-        ("above-u64", "a count above 2^64-1"),
+        ("nil", "a nil count"),
+        ("above-u64", "a count above u64"),
     ):
         yield _publisher(
-            "P4", f"failure-of-a-{name}-count", f"{BESIDE} and from rule W5",
+            "W5", f"failure-of-{why.replace(' ', '-')}", f"{BESIDE} and from rule P4",
             f"{why} is a failure like any other: no message, one warning, no number spent",
             f"""
             100    F a      -> asks sends 0

@@ -13,7 +13,15 @@ import msgpack
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.vectors import Accept, Declare
-from pytest_loadwire.wire import REVISIONS, TAG, encode, field_names, from_dict, verify, verify_frames
+from pytest_loadwire.wire import (
+    REVISIONS,
+    TAG,
+    encode,
+    field_names,
+    from_dict,
+    verify,
+    verify_frames,
+)
 from pytest_loadwire.witness import judge_frames, judge_payload, python_witnesses
 
 if TYPE_CHECKING:

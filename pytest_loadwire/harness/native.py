@@ -103,6 +103,11 @@ class NativeDecoder:
         """What a table calls it."""
         return self.implementation.split()[0]
 
+    @property
+    def reads_frames(self) -> bool:
+        """Whether it takes whole messages as well as payloads."""
+        return "loadwire_parse_frames" in self.offers
+
     def decode(self, payload: bytes, revision: int | None = None) -> Outcome:
         """Read one payload, as a reader of the library's newest revision unless one is named."""
         if revision in (None, self.revision):

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_loadwire.errors import WireError
@@ -289,7 +290,7 @@ class ReadingTable:
         # A count that one rank did not send has no sum: with a zero in its place (rule W9) the
         # worker would read as having room.
         names = min((_COUNTS[type(stat)] for stat in stats), key=len)
-        columns = zip(*(_counts(stat, names) for stat in stats), strict=True)
+        columns = zip(*map(_GETTERS[names], stats), strict=True)
         return WorkerView(
             dict(zip(names, map(sum, columns), strict=True)),
             capacity_known=all(stat.max_total_num_tokens for stat in stats),
@@ -300,7 +301,4 @@ _COUNTS: dict[type[LoadStatRev1], tuple[str, ...]] = {
     kind: tuple(name for name in field_names(revision) if name != RANK_FIELD)
     for revision, kind in REVISIONS.items()
 }
-
-
-def _counts(stat: LoadStatRev1, names: Sequence[str]) -> list[int]:
-    return [getattr(stat, name) for name in names]
+_GETTERS = {names: attrgetter(*names) for names in _COUNTS.values()}

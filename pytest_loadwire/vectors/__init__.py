@@ -16,6 +16,7 @@ import msgspec
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.rules import Hazard, Policy, Reason
 from pytest_loadwire.vectors.addresses import AddressVector, DiscoveryVector, EndpointVector
+from pytest_loadwire.vectors.readings import ReadingTimeline
 from pytest_loadwire.vectors.timelines import CadenceVector
 
 Value = dict[str, str | None]
@@ -144,7 +145,7 @@ class FrameVector(msgspec.Struct, frozen=True):
         return tuple(bytes.fromhex(frame) for frame in self.frames)
 
 
-Vector = PayloadVector | FrameVector | AddressVector | CadenceVector
+Vector = PayloadVector | FrameVector | AddressVector | CadenceVector | ReadingTimeline
 """Any vector: what all of them have is `id`, `rule`, `why` and `source`."""
 
 VECTOR_TYPES: dict[str, Any] = {
@@ -153,6 +154,7 @@ VECTOR_TYPES: dict[str, Any] = {
     "endpoints": EndpointVector,
     "discovery": DiscoveryVector,
     "cadence": CadenceVector,
+    "readings": ReadingTimeline,
 }
 """The record type of each file, by subject."""
 
@@ -203,6 +205,7 @@ class Golden(msgspec.Struct, frozen=True):
         endpoints: The vectors of endpoints, ranges and ranks, in file order.
         discovery: The vectors of advertisement, start and plans, in file order.
         cadence: The readings and timelines, in file order.
+        readings: The timelines of a router, in file order.
     """
 
     root: Path
@@ -212,6 +215,7 @@ class Golden(msgspec.Struct, frozen=True):
     endpoints: tuple[EndpointVector, ...]
     discovery: tuple[DiscoveryVector, ...]
     cadence: tuple[CadenceVector, ...]
+    readings: tuple[ReadingTimeline, ...]
 
     @property
     def content_hash(self) -> str:
@@ -274,6 +278,7 @@ def _load(root: Path) -> Golden:
         endpoints=read_json(root / "endpoints.json", VectorFile[EndpointVector]).vectors,
         discovery=read_json(root / "discovery.json", VectorFile[DiscoveryVector]).vectors,
         cadence=read_json(root / "cadence.json", VectorFile[CadenceVector]).vectors,
+        readings=read_json(root / "readings.json", VectorFile[ReadingTimeline]).vectors,
     )
 
 

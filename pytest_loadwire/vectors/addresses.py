@@ -59,9 +59,7 @@ class Range(msgspec.Struct, frozen=True, tag="range", tag_field="verdict"):
     base: int
 
 
-class Declined(
-    msgspec.Struct, frozen=True, tag="decline", tag_field="verdict", omit_defaults=True
-):
+class Declined(msgspec.Struct, frozen=True, tag="decline", tag_field="verdict", omit_defaults=True):
     """No load is published. The code ``off`` is quiet, every other one owes a text.
 
     Attributes:

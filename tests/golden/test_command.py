@@ -14,7 +14,7 @@ import pytest
 
 from pytest_loadwire.golden import build, native_abi
 from pytest_loadwire.golden.__main__ import main, regenerate
-from pytest_loadwire.vectors import GoldenError, folder
+from pytest_loadwire.vectors import FrameVector, GoldenError, PayloadVector, folder
 
 WRITE = "differs from what is generated; run with --write"
 
@@ -224,7 +224,8 @@ class TestReadme:
 
     def test_lines(self) -> None:
         """What stands behind a mark is made anew, and nothing else is touched."""
-        vectors = [v for v in build.build().vectors if v.rule in ("W2", "S1")]
+        made = build.build()
+        vectors: list[PayloadVector | FrameVector] = [*made.payloads, *made.frames]
         text = "a\n- x <!-- vectors W2 --> old\n<!-- vectors S1 -->\n<!-- vectors C1 --> kept\nz"
         ids = [vector.id for vector in vectors if vector.rule == "W2"]
         (only,) = [vector.id for vector in vectors if vector.rule == "S1"]
@@ -308,6 +309,6 @@ class TestGenerated:
     def test_rust_bytes(self) -> None:
         """Every vector is in the Rust table, and its content hash."""
         made = build.build()
-        for vector in (*made.payloads, *made.frames):
-            assert f'id: "{vector.id}"' in made.rust
+        ids = [vector.id for vector in made.payloads] + [vector.id for vector in made.frames]
+        assert all(f'id: "{vector_id}"' in made.rust for vector_id in ids)
         assert f'CONTENT_HASH: &str = "{made.manifest["content_hash"]}"' in made.rust

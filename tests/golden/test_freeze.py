@@ -6,7 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,23 @@ def remove(fields: Fields) -> None:
     del fields[7]
 
 
-BY_POSITION = "breaks every router that reads revision 2 by position"
+def breaks_2(what: str, instead: str = "") -> str:
+    """The sentence for a change of revision 2."""
+    return f"W11 {what}; breaks every router that reads revision 2 by position{instead}"
+
+
+def moves(element: int, name: str, to: int, there: str) -> str:
+    return breaks_2(
+        f"element {element} ({name}) moves to {to}", f": it would take {there} for {name}"
+    )
+
+
+def put_in(element: int) -> str:
+    return breaks_2(
+        f"element {element} (num_preempted_reqs) is put into revision 2; a new field goes to the"
+        " end of a new revision"
+    )
+
 
 # what is done to the fields of revision 2, and sentences that the refusal has
 FIELD_CHANGES: list[tuple[str, Callable[[Fields], None], list[str]]] = [
@@ -60,57 +76,43 @@ FIELD_CHANGES: list[tuple[str, Callable[[Fields], None], list[str]]] = [
         "reordered",
         swap,
         [
-            f"W11 element 1 (num_running_reqs) moves to 2; {BY_POSITION}:"
-            " it would take num_waiting_reqs for num_running_reqs",
-            f"W11 element 2 (num_waiting_reqs) moves to 1; {BY_POSITION}:"
-            " it would take num_running_reqs for num_waiting_reqs",
+            moves(1, "num_running_reqs", 2, "num_waiting_reqs"),
+            moves(2, "num_waiting_reqs", 1, "num_running_reqs"),
         ],
     ),
     (
         "inserted",
         insert,
-        [
-            f"W11 element 6 (num_waiting_uncached_tokens) moves to 7; {BY_POSITION}:"
-            " it would take num_preempted_reqs for num_waiting_uncached_tokens",
-            "W11 element 6 (num_preempted_reqs) is put into revision 2; a new field goes to the end"
-            f" of a new revision; {BY_POSITION}",
-        ],
+        [moves(6, "num_waiting_uncached_tokens", 7, "num_preempted_reqs"), put_in(6)],
     ),
-    (
-        "appended to a released revision",
-        append,
-        [
-            "W11 element 11 (num_preempted_reqs) is put into revision 2; a new field goes to the"
-            f" end of a new revision; {BY_POSITION}",
-        ],
-    ),
+    ("appended to a released revision", append, [put_in(11)]),
     (
         "retyped",
         change("type", "float"),
-        [f"W11 element 3 (num_tokens) changes its type from count to float; {BY_POSITION}"],
+        [breaks_2("element 3 (num_tokens) changes its type from count to float")],
     ),
     (
         "made nullable",
         change("type", "count-or-nil"),
-        [f"W11 element 3 (num_tokens) changes its type from count to count-or-nil; {BY_POSITION}"],
+        [breaks_2("element 3 (num_tokens) changes its type from count to count-or-nil")],
     ),
     (
         "of another unit",
         change("unit", "pages"),
-        [f"W11 element 3 (num_tokens) changes its unit from tokens to pages; {BY_POSITION}"],
+        [breaks_2("element 3 (num_tokens) changes its unit from tokens to pages")],
     ),
     (
         "renamed",
         change("name", "num_kv_tokens"),
-        [f"W11 element 3 (num_tokens) is removed or renamed; {BY_POSITION}"],
+        [breaks_2("element 3 (num_tokens) is removed or renamed")],
     ),
     (
         "removed",
         remove,
         [
-            f"W11 element 8 (max_running_requests) is removed or renamed; {BY_POSITION}",
-            f"W11 element 9 (total_prefill_uncached_tokens) moves to 8; {BY_POSITION}:"
-            " it would take total_prefill_busy_us for total_prefill_uncached_tokens",
+            breaks_2("element 8 (max_running_requests) is removed or renamed"),
+            moves(9, "total_prefill_uncached_tokens", 8, "total_prefill_busy_us"),
+            moves(10, "total_prefill_busy_us", 9, "nothing"),
         ],
     ),
 ]
@@ -204,7 +206,7 @@ def test_new_revision_that_moves_fields() -> None:
     frozen = released("0.1.0", REVISIONS, ())
     moved: Fields = [new_field(since=3), *REVISIONS["2"]]  # type: ignore[list-item]
     found = list(map(str, field_breaks(frozen, {**REVISIONS, "3": moved})))
-    assert f"W11 element 1 (num_running_reqs) moves to 2; {BY_POSITION}" in found[0]
+    assert moves(1, "num_running_reqs", 2, "num_preempted_reqs") == found[0]
     appended: Fields = [*REVISIONS["2"], new_field(since=3)]  # type: ignore[list-item]
     assert [] == list(field_breaks(frozen, {**REVISIONS, "3": appended}))
 
@@ -362,7 +364,7 @@ class LoadStatRev3Wide(
 
 
 # what each golden of revision 3 appends; together with the rest they use every integer width
-APPENDED = {
+APPENDED: dict[type[wire.LoadStatRev2], dict[str, tuple[int, ...]]] = {
     LoadStatRev3: {"a": (41,), "b": (70_004,), "c": (44,)},
     LoadStatRev3Wide: {"a": (41, 602, 70_003), "b": (302, 70_005, 42), "c": (44, 70_006, 303)},
 }
@@ -371,9 +373,9 @@ APPENDED = {
 @pytest.fixture(params=[LoadStatRev3, LoadStatRev3Wide])
 def revision_3(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[type[wire.LoadStatRev2]]:
+) -> type[wire.LoadStatRev2]:
     """What a change of the contract consists of: struct, rule, goldens, and the other witness."""
-    kind = request.param
+    kind: type[wire.LoadStatRev2] = request.param
     goldens = {name: payloads.GOLDENS[2][name] + more for name, more in APPENDED[kind].items()}
     monkeypatch.setitem(wire.REVISIONS, 3, kind)
     monkeypatch.setitem(payloads.RULE_OF_REVISION, 3, "W11")

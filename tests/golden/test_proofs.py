@@ -126,7 +126,10 @@ def test_broken_payload(name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"engine": None}, "F4 frames-rev2-golden-a: engine verdict disagrees with wire.verify_fra"),
+        (
+            {"engine": None},
+            "F4 frames-rev2-golden-a: engine verdict disagrees with wire.verify_fra",
+        ),
         ({"engine": 1}, "F4 frames-rev2-golden-a: engine verdict disagrees with wire.verify_fra"),
         ({"frames": FRAMES_A.frames[:2]}, "frames-rev2-golden-a: msgspec: F4 refused"),
         (

@@ -34,7 +34,7 @@ def said(verdict: Any) -> tuple[Any, ...]:
 
 
 # elements, what stands behind the array; the verdict of a reader of revision 1, and of 2
-SHAPES: list[tuple[str, Shape, tuple[Any, ...], tuple[Any, ...]]] = [
+SHAPES: list[tuple[Any, ...]] = [
     ("good", Shape(ten()), ("accept", 1), ("accept", 2)),
     ("revision 1", Shape(ten()[:5]), ("accept", 1), ("accept", 1)),
     ("nil rank", Shape(ten(e5=count(None))), ("accept", 1), ("accept", 2)),
@@ -92,8 +92,8 @@ SHAPES: list[tuple[str, Shape, tuple[Any, ...], tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(
     ("shape", "first", "second"),
-    [(shape, first, second) for _, shape, first, second in SHAPES],
-    ids=[name for name, _, _, _ in SHAPES],
+    [row[1:] for row in SHAPES],
+    ids=[row[0] for row in SHAPES],
 )
 def test_verdicts(shape: Shape, first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     """Each reader's verdict follows from the parts."""

@@ -52,8 +52,10 @@ ANCHORS = [
 # Maps that SGLang considered or keeps inside, which no router may take.
 MAPS = [
     "80",
-    "84b06e756d5f72756e6e696e675f7265717305b06e756d5f77616974696e675f7265717302af6e756d5f75736564"
-    "5f746f6b656e7364b46d61785f746f74616c5f6e756d5f746f6b656e73cd03e8",
+    (
+        "84b06e756d5f72756e6e696e675f7265717305b06e756d5f77616974696e675f7265717302"
+        "af6e756d5f757365645f746f6b656e7364b46d61785f746f74616c5f6e756d5f746f6b656e73cd03e8"
+    ),
 ]
 
 WIDTHS = [0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
@@ -83,12 +85,12 @@ TAIL_MARKERS = {
 
 def refusals(vector: PayloadVector | FrameVector) -> list[tuple[int, Reject]]:
     """Every refusal that a vector may ask for, with the reader's revision."""
-    found = []
-    for revision, verdict in vector.readers.items():
-        for outcome in outcomes(verdict):
-            if isinstance(outcome, Reject):
-                found.append((int(revision), outcome))
-    return found
+    return [
+        (int(revision), outcome)
+        for revision, verdict in vector.readers.items()
+        for outcome in outcomes(verdict)
+        if isinstance(outcome, Reject)
+    ]
 
 
 def outcomes(verdict: Verdict) -> list[Accept | Reject]:

@@ -75,8 +75,7 @@ UNUSABLE = [
     (["-DVERSION=0"], "has ABI version 0, this package asks for 1"),
     (
         ["-DBARE"],
-        "is no loadwire decoder: it lacks loadwire_implementation, loadwire_revision,"
-        " loadwire_decode, loadwire_policy",
+        "is no loadwire decoder: it lacks " + ", ".join(native.REQUIRED[1:]),
     ),
     (["-DNAME=0"], "does not say what it is: loadwire_implementation"),
     (['-DNAME=""'], "does not say what it is: loadwire_implementation"),
@@ -85,7 +84,7 @@ UNUSABLE = [
 
 # what the toy is told, what it means
 ANSWERS: list[tuple[str, object]] = [
-    ("0105", Refused("bad-type", 9, None, None)),
+    ("0106", Refused("bad-type", 9, None, None)),
     ("02", Crashed("the library calls this a bad call")),
     ("03", Crashed("the library panicked")),
     ("09", Crashed("the library answered 9")),
@@ -108,7 +107,7 @@ def compile_toy(tmp_path: Path) -> Callable[..., Path]:
     def compile_it(*options: str) -> Path:
         source, library = tmp_path / "toy.c", tmp_path / "libtoy.so"
         source.write_text(TOY, "utf-8")
-        command = [cc, "-shared", "-fPIC", f"-I{HEADER}", *options, "-o", library, source]
+        command = [cc, "-shared", "-fPIC", f"-I{HEADER}", *options, "-o", str(library), str(source)]
         subprocess.run(command, check=True, timeout=60)
         return library
 
@@ -169,7 +168,7 @@ class TestUnavailable:
     def test_no_checkout(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """An installed wheel has no crate to build."""
         monkeypatch.setattr(native, "__file__", str(tmp_path / "a" / "b" / "native.py"))
-        with pytest.raises(NativeUnavailable, match="no source checkout .*name a library with"):
+        with pytest.raises(NativeUnavailable, match=r"no source checkout .*name a library with"):
             build()
 
     def test_failing_build(self, fake_cargo: Callable[[str], None]) -> None:
@@ -190,7 +189,7 @@ class TestUnavailable:
     def test_no_artifact(self, fake_cargo: Callable[[str], None]) -> None:
         """A build that makes no shared library is no build."""
         fake_cargo("""echo '{"filenames": ["/x/libloadwire_check.rlib"]}'; echo '{"success": 1}'""")
-        with pytest.raises(NativeUnavailable, match="made no shared library of .*Cargo.toml"):
+        with pytest.raises(NativeUnavailable, match=r"made no shared library of .*Cargo\.toml"):
             build()
 
     def test_artifact(self, fake_cargo: Callable[[str], None]) -> None:

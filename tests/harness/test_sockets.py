@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -45,18 +44,6 @@ PUBLISHES = int(os.environ.get("LOADWIRE_TEST_PUBLISHES", "100"))
 """How often the first message of a publisher is received."""
 
 PUBLISHERS = int(os.environ.get("LOADWIRE_TEST_PUBLISHERS", "2000"))
-
-
-def _has_ipv6() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
-needs_ipv6 = pytest.mark.skipif(not _has_ipv6(), reason="this machine has no IPv6 loopback")
 
 
 @pytest.mark.parametrize("run", range(PUBLISHES))
@@ -102,8 +89,7 @@ def test_a_port_can_be_chosen(reading: LoadStatRev2) -> None:
         assert second.port == port
 
 
-@needs_ipv6
-def test_ipv6(reading: LoadStatRev2) -> None:
+def test_ipv6(ipv6_loopback: None, reading: LoadStatRev2) -> None:
     """A bracketed IPv6 host is bound and connected to like any other."""
     with LivePublisher("[::1]") as publisher, LiveSubscriber(publisher) as subscriber:
         assert publisher.endpoint == f"tcp://[::1]:{publisher.port}"

@@ -143,7 +143,7 @@ def test_what_a_wider_fixture_owns_is_no_leak(repo: pytest.Pytester) -> None:
                 yield socket
 
         @pytest.mark.parametrize("run", range(2))
-        def test_socket(loadwire_publisher, socket, run):
+        def test_socket(socket, loadwire_publisher, run):
             socket.connect(loadwire_publisher.endpoint)
         """
     )
@@ -194,15 +194,17 @@ def test_a_mark_allows_what_must_stay_open(repo: pytest.Pytester) -> None:
             opened = []
             yield opened
             for socket in opened:
-                assert not socket.closed
                 socket.close(linger=0)
 
         @pytest.mark.loadwire_leaves_open("the module's router connects on demand")
         def test_connect(loadwire_publisher, connections):
             connections.append(zmq.Context.instance().socket(zmq.SUB))
+
+        def test_later(connections):
+            assert not connections[0].closed
         """
     )
-    repo.runpytest("-W", "error", "--strict-markers").assert_outcomes(passed=1)
+    repo.runpytest("-W", "error", "--strict-markers").assert_outcomes(passed=2)
 
 
 def test_a_fixture_asked_for_at_run_time_watches_from_then_on(repo: pytest.Pytester) -> None:

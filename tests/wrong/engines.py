@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -128,7 +128,8 @@ class StillRevision1(Engine1):
 
 @wrong_engine("already sends revision 2", "W4", revision=1)
 class AlreadyRevision2(Engine):
-    pass
+    def make_stat(self, values: Mapping[str, Any]) -> Stat:
+        return super().make_stat({**dict.fromkeys(FIELDS, 0), **values})
 
 
 @wrong_engine("groups what revision 2 added in an array of its own", "W4")
@@ -418,39 +419,64 @@ class ReadingStuck(Engine):
         return super().publish([stats[0] for _ in stats])
 
 
-for _name, _story, _rule, _topic in (
-    ("topic-empty", "sends an empty topic, as the KV stream does by default", "F2", b""),
-    ("topic-with-suffix", "appends the model to the topic", "F2", b"load-llama"),
-    ("topic-with-rank", "appends the rank to the topic", "F2", b"load0"),
-    ("topic-in-capitals", "writes the topic in capitals", "F2", b"LOAD"),
-    ("topic-kv-events", "uses the KV stream's topic", "F2", b"kv-events"),
-    ("topic-with-nul", "sends a C string with its end", "F2", b"load\0"),
-):
-    add_engine(
-        _name,
-        _story,
-        type("Topic", (Engine,), {"topic": lambda _self, topic=_topic: topic}),
-        _rule,
-    )
+# One for each place where the same slip can sit.
 
-for _name, _story, _rule, _sequence in (
-    ("sequence-little-endian", "writes the machine's own order", "F3", lambda n: n.to_bytes(8, "little")),
-    ("sequence-of-4-bytes", "writes 32 bits", "F3", lambda n: n.to_bytes(4, "big")),
-    ("sequence-of-16-bytes", "writes 128 bits", "F3", lambda n: n.to_bytes(16, "big")),
-    ("sequence-as-text", "writes digits", "F3", lambda n: str(n).encode()),
-    ("sequence-as-msgpack", "packs it", "F3", msgpack.packb),
-    ("sequence-empty", "leaves the frame empty", "F3", lambda _: b""),
-    ("sequence-from-1", "starts at 1", "S1", lambda n: (n + 1).to_bytes(8, "big")),
-    ("sequence-from-minus-1", "starts at -1", "F3", lambda n: struct.pack(">q", n - 1)),
-    ("sequence-skips", "counts readings that were not sent", "S1", lambda n: (2 * n).to_bytes(8, "big")),
-    ("sequence-stands", "is always 0", "S1", lambda _: bytes(8)),
-    ("sequence-falls", "counts down from the top", "S1", lambda n: struct.pack(">q", 2**63 - 1 - n)),
-    ("sequence-of-time", "is a clock", "S1", lambda n: (1_700_000_000_000 + n).to_bytes(8, "big")),
-    ("sequence-shared", "goes on where the KV stream is", "S1", lambda n: (40 + n).to_bytes(8, "big")),
-):  # fmt: skip
-    add_engine(
-        _name,
-        f"the sequence {_story}" if _rule == "S1" else f"for the sequence it {_story}",
-        type("Sequence", (Engine,), {"sequence": staticmethod(_sequence)}),
-        _rule,
-    )
+FORMS = {7: ">BB", 8: ">BH", 16: ">BI", 32: ">BQ"}
+TOPICS = (
+    ("topic-empty", "sends an empty topic, as the KV stream does by default", b""),
+    ("topic-with-suffix", "appends the model to the topic", b"load-llama"),
+    ("topic-with-rank", "appends the rank to the topic", b"load0"),
+    ("topic-in-capitals", "writes the topic in capitals", b"LOAD"),
+    ("topic-kv-events", "uses the KV stream's topic", b"kv-events"),
+    ("topic-with-nul", "sends a C string with its end", b"load\0"),
+)
+SEQUENCES: tuple[tuple[str, str, str, Callable[[int], bytes]], ...] = (
+    ("little-endian", "in the machine's own order", "F3", lambda n: n.to_bytes(8, "little")),
+    ("of-4-bytes", "in 32 bits", "F3", lambda n: n.to_bytes(4, "big")),
+    ("of-16-bytes", "in 128 bits", "F3", lambda n: n.to_bytes(16, "big")),
+    ("as-text", "as digits", "F3", lambda n: str(n).encode()),
+    ("as-msgpack", "packed by msgpack", "F3", msgpack.packb),
+    ("empty", "in an empty frame", "F3", lambda _: b""),
+    ("from-1", "that starts at 1", "S1", lambda n: (n + 1).to_bytes(8, "big")),
+    ("from-minus-1", "that starts at -1", "F3", lambda n: struct.pack(">q", n - 1)),
+    ("skips", "that counts unsent readings too", "S1", lambda n: (2 * n).to_bytes(8, "big")),
+    ("stands", "that is always 0", "S1", lambda _: bytes(8)),
+    ("falls", "that counts down", "S1", lambda n: struct.pack(">q", 2**63 - 1 - n)),
+    ("of-time", "that is a clock", "S1", lambda n: (1_700_000_000_000 + n).to_bytes(8, "big")),
+    ("shared", "that the KV stream uses too", "S1", lambda n: (40 + n).to_bytes(8, "big")),
+)
+
+
+def _families() -> None:
+    for bits, layout in FORMS.items():
+        _add(
+            f"limit-of-{bits}-bits-off-by-one",
+            f"compares with < where <= belongs, at 2^{bits}-1",
+            "W6",
+            item=lambda self, value, bits=bits, layout=layout: struct.pack(
+                layout, 0xCC + list(FORMS).index(bits), value
+            )
+            if value == 2**bits - 1
+            else Engine.item(self, value),
+        )
+    for index, field in enumerate(FIELDS, 1):
+        _add(
+            f"slot-{index}-unchecked",
+            f"checks every value but {field}",
+            "W5",
+            value=lambda self, name, value, field=field: value
+            if name == field
+            else Engine.value(self, name, value),
+        )
+    for name, story, topic in TOPICS:
+        _add(name, story, "F2", topic=lambda _self, topic=topic: topic)
+    for name, story, rule, sequence in SEQUENCES:
+        write = staticmethod(sequence)
+        _add(f"sequence-{name}", f"sends a sequence {story}", rule, sequence=write)
+
+
+def _add(name: str, story: str, rule: str, /, **changed: Any) -> None:
+    add_engine(name, story, type(name.title().replace("-", ""), (Engine,), changed), rule)
+
+
+_families()

@@ -26,14 +26,15 @@ pub fn named<T: ToString>(values: impl IntoIterator<Item = Option<T>>) -> Fields
     NAMES
         .iter()
         .zip(values)
-        .map(|(name, value)| (name.to_string(), value.map_or(Value::Null, |v| v.to_string().into())))
+        .map(|(name, value)| {
+            (name.to_string(), value.map_or(Value::Null, |v| v.to_string().into()))
+        })
         .collect()
 }
 
 /// Greets, then answers each case by what `decode` makes of it.
 pub fn serve(
     implementation: &str,
-    version: &str,
     revision: u32,
     policies: &[(&str, &str)],
     decode: impl Fn(&[u8]) -> Result<Fields, String>,
@@ -43,7 +44,7 @@ pub fn serve(
     say(&json!({
         "loadwire": 1,
         "implementation": implementation,
-        "version": version,
+        "version": env!("CARGO_PKG_VERSION"),
         "revision": revision,
         "policies": policies,
         "kinds": ["payload"],

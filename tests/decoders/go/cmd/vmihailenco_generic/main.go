@@ -58,7 +58,7 @@ func main() {
 	testee.Serve("go-vmihailenco-generic", 2, map[string]string{
 		"TrailingBytes": "accept",
 		"OmittedRank":   "reject",
-		"TagAsBin":      "reject",
+		"TagAsBin":      "accept",
 		"CountAboveI64": "accept",
 		"PartialTail":   "older",
 		"NilTail":       "reject",

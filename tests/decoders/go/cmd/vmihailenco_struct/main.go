@@ -39,8 +39,8 @@ func decode(payload []byte) (testee.Fields, error) {
 func main() {
 	testee.Serve("go-vmihailenco-struct", 1, map[string]string{
 		"TrailingBytes": "accept",
-		"OmittedRank":   "accept",
-		"TagAsBin":      "reject",
+		"OmittedRank":   "reject",
+		"TagAsBin":      "accept",
 		"CountAboveI64": "accept",
 		"PartialTail":   "older",
 		"NilTail":       "reject",

@@ -43,10 +43,10 @@ fn main() {
     let policies = [
         ("TrailingBytes", "accept"),
         ("OmittedRank", "accept"),
-        ("TagAsBin", "reject"),
+        ("TagAsBin", "accept"),
         ("CountAboveI64", "accept"),
         ("PartialTail", "partial"),
         ("NilTail", "reject"),
     ];
-    serve("rust-rmp-serde-defaults", env!("CARGO_PKG_VERSION"), 2, &policies, decode);
+    serve("rust-rmp-serde-defaults", 2, &policies, decode);
 }

@@ -18,10 +18,10 @@ fn main() {
     let policies = [
         ("TrailingBytes", "accept"),
         ("OmittedRank", "reject"),
-        ("TagAsBin", "reject"),
+        ("TagAsBin", "accept"),
         ("CountAboveI64", "accept"),
         ("PartialTail", "older"),
         ("NilTail", "reject"),
     ];
-    serve("rust-rmp-serde-tuple", env!("CARGO_PKG_VERSION"), 1, &policies, decode);
+    serve("rust-rmp-serde-tuple", 1, &policies, decode);
 }

@@ -69,10 +69,10 @@ fn main() {
     let policies = [
         ("TrailingBytes", "accept"),
         ("OmittedRank", "reject"),
-        ("TagAsBin", "reject"),
+        ("TagAsBin", "accept"),
         ("CountAboveI64", "accept"),
         ("PartialTail", "older"),
         ("NilTail", "reject"),
     ];
-    serve("rust-rmp-serde-visitor", env!("CARGO_PKG_VERSION"), 2, &policies, decode);
+    serve("rust-rmp-serde-visitor", 2, &policies, decode);
 }

@@ -15,8 +15,7 @@ fn decode(mut payload: &[u8]) -> Result<Fields, String> {
             .and_then(Value::as_u64)
             .ok_or_else(|| format!("element {index} is not an unsigned integer"))
     };
-    let mut values =
-        vec![Some(count(1)?), Some(count(2)?), Some(count(3)?), Some(count(4)?)];
+    let mut values = vec![Some(count(1)?), Some(count(2)?), Some(count(3)?), Some(count(4)?)];
     values.push(array.get(5).and_then(Value::as_u64));
     if array.len() >= 11 {
         for index in 6..11 {
@@ -35,5 +34,5 @@ fn main() {
         ("PartialTail", "older"),
         ("NilTail", "reject"),
     ];
-    serve("rust-rmpv", env!("CARGO_PKG_VERSION"), 2, &policies, decode);
+    serve("rust-rmpv", 2, &policies, decode);
 }

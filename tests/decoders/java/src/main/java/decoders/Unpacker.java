@@ -7,7 +7,7 @@ import java.util.Map;
 import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessageUnpacker;
 
-/** The unpacker, element by element: header, tag, counts, and what follows is skipped. */
+/** The unpacker, element by element: header, tag, counts. What follows is left unread. */
 public final class Unpacker {
     static List<Long> decode(byte[] payload) throws IOException {
         try (MessageUnpacker unpacker = MessagePack.newDefaultUnpacker(payload)) {

@@ -1,0 +1,495 @@
+"""`PublisherContract`: one scheduler's publisher, its socket, its slot and its cadence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_loadwire.contract import live
+from pytest_loadwire.contract.base import missing_hook
+from pytest_loadwire.contract.engine import (
+    RANK,
+    EngineContract,
+    ReadingFailedError,
+    Warnings,
+    against,
+    crashed,
+    kv_events_config,
+)
+from pytest_loadwire.contract.publisher_cases import (
+    BINDS,
+    CLOSINGS,
+    FAILED_BINDS,
+    HWM,
+    RANK_PLANS,
+    STARTS,
+    Bind,
+    Closing,
+    FailedBind,
+    RankPlan,
+    Start,
+)
+from pytest_loadwire.endpoints import Topology
+from pytest_loadwire.rules import Hazard
+from pytest_loadwire.vectors import load
+from pytest_loadwire.vectors.timelines import (
+    PublisherStep,
+    PublisherTimeline,
+    publisher_timelines,
+    readings,
+)
+
+if TYPE_CHECKING:
+    from pytest_loadwire.harness.capture import Capture
+    from pytest_loadwire.harness.journal import SocketRecord
+    from pytest_loadwire.judge import Finding
+
+_KV_EVENTS = kv_events_config()
+_ALONE = Topology()
+
+
+class PublisherContract(EngineContract):
+    """Hold an engine's load publisher to rules K1 to K4, P1 to P4, R1 to R3, S1 and S2.
+
+    Every check runs on a stub of the socket, or with ``--loadwire-socket=live`` on a real one; some
+    need a real one, and are skipped without.
+
+    Example:
+        ::
+
+            class TestPublisher(PublisherContract):
+                open_socket = "engine.load._open_pub_socket"
+                clock = "engine.load"
+                snapshot = LoadSnapshot
+                fields = {"num_tokens": "num_used_tokens"}
+
+                def make_publisher(self, **config):
+                    topology = config.pop("topology")
+                    return LoadPublisher(rank=topology.slot, ..., **config)
+    """
+
+    def make_publisher(
+        self,
+        *,
+        kv_events_config: str | None,
+        load_publish_endpoint: str | None,
+        publish_interval: int,
+        topology: Topology,
+    ) -> Any:
+        """The publisher of one scheduler, as your engine starts it.
+
+        Args:
+            kv_events_config: As of ``--kv-events-config``: JSON with ``publisher``, ``endpoint``
+                and maybe ``replay_endpoint``; None or text that does not parse in some checks.
+            load_publish_endpoint: As of ``--load-publish-endpoint``.
+            publish_interval: One in this many unforced calls passes.
+            topology: The ranks of the scheduler.
+        """
+        raise NotImplementedError
+
+    def publish(
+        self, publisher: Any, provider: Callable[[], Any], *, force: bool, snapshot: Any
+    ) -> None:
+        """One call of the scheduler's loop; override it where your method has another name."""
+        publisher.publish_load_stat(provider, force=force, snapshot=snapshot)
+
+    def close(self, publisher: Any) -> None:
+        """Close the publisher; override it where your method has another name."""
+        publisher.close()
+
+    # What follows is the contract's own.
+
+    @classmethod
+    def contract_cases(cls) -> Iterator[tuple[str, str]]:
+        """Every case as rule and id."""
+        for timeline in cls._timelines():
+            yield timeline.rule, timeline.id
+        for cases in _TABLES.values():
+            for case in cases:
+                yield case.rule, case.case
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Give each timeline and each case a test of its own."""
+        if "publisher_timeline" in metafunc.fixturenames:
+            metafunc.parametrize("publisher_timeline", list(self._timeline_parameters()))
+        for fixture, cases in _TABLES.items():
+            if fixture in metafunc.fixturenames:
+                parameters = [pytest.param(c, id=f"{c.rule}-{c.case}") for c in cases]
+                metafunc.parametrize(fixture, parameters)
+
+    def test_keeps_the_timeline(
+        self, publisher_timeline: PublisherTimeline, loadwire_capture: Any
+    ) -> None:
+        """The engine sends, asks and warns in each call as the timeline says."""
+        timeline = publisher_timeline
+        capture = self._captured(loadwire_capture)
+        notes: list[str] = []
+        with (
+            self._clock_at(timeline.steps[0].at) as clock,
+            self._running(publish_interval=timeline.interval) as publisher,
+        ):
+            finding = self._judge_open(capture)
+            for step in timeline.steps if finding is None else ():
+                clock.set(float(step.at))
+                finding, note = self._take(step, publisher, capture, timeline.rule)
+                notes.append(note)
+                if finding is not None:
+                    break
+        self.hold(
+            finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=_history(notes)
+        )
+
+    def test_binds_its_socket(self, bind: Bind, loadwire_capture: Any) -> None:
+        """The engine opens one PUB socket, sets what it has to, and then binds it."""
+        capture = self._captured(loadwire_capture)
+        self._needs_ipv6(bind.endpoint, capture)
+        with self._running(bind.config, bind.load_publish_endpoint):
+            finding = self._judge_open(capture)
+            if finding is None:
+                (record,) = capture.sockets
+                finding = _judge_socket(record, bind)
+        self.hold(finding, rule=bind.rule, case=bind.case)
+
+    def test_lives_with_a_failed_bind(self, failed_bind: FailedBind, loadwire_capture: Any) -> None:
+        """A bind that fails costs the publishing and one warning, and neither socket nor engine."""
+        capture = self._captured(loadwire_capture)
+        capture.fail_bind(failed_bind.error)
+        with self.listening() as warnings:
+            finding = self._judge_disabled(capture, warnings, failed_bind, Topology(), 1)
+        if finding is None and not all(record.closed for record in capture.sockets):
+            finding = against("left-open", "K3", "the socket to be closed", "it was left open")
+        self.hold(finding, rule=failed_bind.rule, case=failed_bind.case)
+
+    def test_opens_no_socket(self, start: Start, loadwire_capture: Any) -> None:
+        """A scheduler that does not publish opens nothing, and asks nobody for a reading."""
+        capture = self._captured(loadwire_capture)
+        with self.listening() as warnings:
+            finding = self._judge_disabled(capture, warnings, start, start.topology, start.warnings)
+        self.hold(finding, rule=start.rule, case=start.case)
+
+    def test_every_rank_has_a_slot(self, rank_plan: RankPlan, loadwire_capture: Any) -> None:
+        """The schedulers of an engine bind base + r and say so in their payloads, all distinct."""
+        capture = self._captured(loadwire_capture)
+        publishers = []
+        try:
+            for topology in rank_plan.topologies:
+                publisher = self._start(
+                    load_publish_endpoint=rank_plan.load_publish_endpoint, topology=topology
+                )
+                publishers.append(publisher)
+            finding = self._judge_ranks(rank_plan, capture, publishers)
+        finally:
+            for publisher in publishers:
+                self.close(publisher)
+        self.hold(finding, rule=rank_plan.rule, case=rank_plan.case)
+
+    def test_closes(self, closing: Closing, loadwire_capture: Any) -> None:
+        """Closing twice is closing once; afterwards, publishing asks for no reading."""
+        capture = self._captured(loadwire_capture)
+        with self._running() as publisher:
+            self.publish(publisher, lambda: self.snapshot_of("reading-a"), force=True,
+                         snapshot=None)  # fmt: skip
+        finding = self._judge_open(capture)
+        if finding is None and not capture.sockets[0].closed:
+            finding = against("left-open", "K4", "the socket to be closed", "it was left open")
+        if finding is None and closing.case == "close-twice":
+            try:
+                self.close(publisher)
+            except Exception as error:
+                finding = crashed(error, "a second close")._replace(rule="K4")
+        elif finding is None:
+            finding = self._judge_never_asks(publisher, capture, "K4", sent=1)
+        self.hold(finding, rule=closing.rule, case=closing.case)
+
+    def test_on_a_real_socket(
+        self,
+        live_case: live.LiveCase,
+        loadwire_capture: Any,
+        make_loadwire_publisher: Any,
+        make_loadwire_subscriber: Any,
+        loadwire_clock: Any,
+    ) -> None:
+        """The engine's own socket, on a port of this machine, with subscribers of ours."""
+        capture = self._captured(loadwire_capture)
+        mode = capture.mode
+        # Nothing stands between the engine and libzmq here.
+        capture.finish()
+        if mode != "live":
+            pytest.skip(f"{live_case.rule}-{live_case.case} needs --loadwire-socket=live")
+        self._install(loadwire_clock)
+        stage = live.Stage(self, loadwire_clock, make_loadwire_publisher, make_loadwire_subscriber)
+        self.hold(live_case.play(stage), rule=live_case.rule, case=live_case.case)
+
+    @classmethod
+    def _timelines(cls) -> list[PublisherTimeline]:
+        return [t for t in publisher_timelines(load().cadence) if t.since <= cls.revision]
+
+    @classmethod
+    def _timeline_parameters(cls) -> Iterator[Any]:
+        for timeline in cls._timelines():
+            marks: Sequence[pytest.MarkDecorator] = ()
+            if RANK not in cls.fields and cls._names_another_rank(timeline):
+                why = f"a snapshot's own rank is not checked: name it as {RANK!r} in fields"
+                marks = [pytest.mark.skip(reason=why)]
+            yield pytest.param(timeline, id=f"{timeline.rule}-{timeline.id}", marks=marks)
+        if cls.logger is None:
+            why = "warnings are not checked: name the logger of your engine"
+            yield pytest.param(None, id="P4-warnings", marks=pytest.mark.skip(reason=why))
+
+    @staticmethod
+    def _names_another_rank(timeline: PublisherTimeline) -> bool:
+        known = readings(load().cadence)
+        names = [step.call.reading for step in timeline.steps if step.call.reading]
+        return len({known[name].rank for name in names}) > 1
+
+    def _start(
+        self,
+        config: str | None = _KV_EVENTS,
+        load_publish_endpoint: str | None = "auto",
+        *,
+        publish_interval: int = 5,
+        topology: Topology = _ALONE,
+    ) -> Any:
+        if type(self).make_publisher is PublisherContract.make_publisher:
+            missing_hook(self, "make_publisher", "start your engine's publisher as it is told")
+        return self.make_publisher(
+            kv_events_config=config,
+            load_publish_endpoint=load_publish_endpoint,
+            publish_interval=publish_interval,
+            topology=topology,
+        )
+
+    @contextmanager
+    def _running(
+        self,
+        config: str | None = _KV_EVENTS,
+        load_publish_endpoint: str | None = "auto",
+        *,
+        publish_interval: int = 5,
+        topology: Topology = _ALONE,
+    ) -> Iterator[Any]:
+        """A publisher that is closed behind the block."""
+        publisher = self._start(
+            config, load_publish_endpoint, publish_interval=publish_interval, topology=topology
+        )
+        try:
+            yield publisher
+        finally:
+            self.close(publisher)
+
+    def _take(
+        self, step: PublisherStep, publisher: Any, capture: Capture, rule: str
+    ) -> tuple[Finding | None, str]:
+        """One call of a timeline: what is wrong with it, and what happened in words."""
+        call, owes = step.call, step.expect
+        snapshot = None if call.reading is None else self.snapshot_of(call.reading)
+        asked = 0
+
+        def provider() -> Any:
+            nonlocal asked
+            asked += 1
+            if call.provider == "raises":
+                raise ReadingFailedError("the provider of this timeline raises")
+            return snapshot
+
+        before = len(capture.frames)
+        if call.send == "raises":
+            capture.fail_send()
+        finding: Finding | None = None
+        with self.listening() as warnings:
+            try:
+                self.publish(
+                    publisher,
+                    provider,
+                    force=call.forced,
+                    snapshot=snapshot if call.handed_in else None,
+                )
+            except Exception as error:
+                finding = crashed(error, "the call to return")
+        messages = capture.frames[before:]
+        note = _note(step, messages, asked, warnings)
+        if finding is not None:
+            return finding, note
+        return (
+            self._judge_sends(messages, step, rule)
+            or _judge_asked(asked, step, rule)
+            or warnings.judge(owes.warned, "P4")
+        ), note
+
+    def _judge_sends(
+        self, messages: Sequence[tuple[bytes, ...]], step: PublisherStep, rule: str
+    ) -> Finding | None:
+        owed = step.expect.sent
+        if owed is None:
+            if not messages:
+                return None
+            return self.judge_surplus(messages[0], expected=f"no message at {step.at}", rule=rule)
+        if not messages:
+            return against("not-sent", rule, f"message {owed} at {step.at}", "none", Hazard.STALE)
+        if len(messages) > 1:
+            return against("sent", rule, f"one message at {step.at}", f"{len(messages)}")
+        assert step.call.reading is not None  # the vectors send nothing without one
+        return self.judge_message(
+            messages[0], sequence=int(owed), reading=step.call.reading, rank=0, rule=rule
+        )
+
+    def _judge_open(self, capture: Capture) -> Finding | None:
+        """Whether the engine has one open socket, without which nothing else can be judged."""
+        opened = capture.sockets
+        if len(opened) == 1:
+            return None
+        got = f"{len(opened)}" if opened else "none; is open_socket the name that the engine calls?"
+        return against("wrong-socket", "K1", "one socket for one scheduler", got)
+
+    def _judge_disabled(
+        self,
+        capture: Capture,
+        warnings: Warnings,
+        case: Start | FailedBind,
+        topology: Topology,
+        count: int,
+    ) -> Finding | None:
+        """Start a publisher that cannot publish: no exception, so many warnings, never asking."""
+        config = case.config if isinstance(case, Start) else kv_events_config()
+        endpoint = case.load_publish_endpoint if isinstance(case, Start) else "auto"
+        try:
+            publisher = self._start(config, endpoint, topology=topology)
+        except Exception as error:
+            _first_of_the_harness(capture)
+            return crashed(error, "the engine to start")._replace(rule=case.rule)
+        try:
+            if isinstance(case, Start) and capture.sockets:
+                opened = ", ".join(capture.sockets[0].bind_calls) or "no address"
+                got = f"one for {opened}"
+                return against("wrong-socket", case.rule, "no socket", got, Hazard.STALE)
+            finding = self._judge_never_asks(publisher, capture, "P3", sent=0)
+            return finding or warnings.judge(count, "E5" if case.rule[0] == "E" else case.rule)
+        finally:
+            self.close(publisher)
+
+    def _judge_never_asks(
+        self, publisher: Any, capture: Capture, rule: str, *, sent: int
+    ) -> Finding | None:
+        """Publish in every way; nobody is asked, nothing is sent, nothing raises."""
+        asked = 0
+
+        def provider() -> Any:
+            nonlocal asked
+            asked += 1
+            return self.snapshot_of("reading-b")
+
+        for force, snapshot in ((True, None), *((False, None),) * 6, (True, provider)):
+            given = None if snapshot is None else self.snapshot_of("reading-b")
+            try:
+                self.publish(publisher, provider, force=force, snapshot=given)
+            except Exception as error:
+                _first_of_the_harness(capture)
+                return crashed(error, "publishing to do nothing")._replace(rule=rule)
+        if asked:
+            return against("asked", rule, "nobody to be asked", f"the provider was, {asked} times")
+        more = len(capture.frames) - sent
+        return against("sent", rule, "no message", f"{more} messages") if more else None
+
+    def _judge_ranks(
+        self, plan: RankPlan, capture: Capture, publishers: Sequence[Any]
+    ) -> Finding | None:
+        bound = [endpoint for record in capture.sockets for endpoint in record.bind_calls]
+        owed = [f"tcp://*:{plan.base + rank}" for rank in range(len(publishers))]
+        if bound != owed:
+            distinct = len(set(bound)) == len(owed)
+            expected, got = ", ".join(owed), ", ".join(bound) or "no bind"
+            return against("wrong-socket", "R3" if distinct else "R2", expected, got, Hazard.STALE)
+        for rank, (publisher, record) in enumerate(zip(publishers, capture.sockets, strict=True)):
+            self.publish(publisher, lambda: self.snapshot_of("reading-a"), force=True,
+                         snapshot=None)  # fmt: skip
+            if len(record.messages) != 1:
+                expected, got = f"one message from rank {rank}", f"{len(record.messages)}"
+                return against("not-sent", "R3", expected, got, Hazard.STALE)
+            finding = self.judge_message(
+                record.messages[0], sequence=0, reading="reading-a", rank=rank, rule="R3"
+            )
+            if finding is not None:
+                return finding
+        return None
+
+    @staticmethod
+    def _needs_ipv6(endpoint: str, capture: Capture) -> None:
+        if "[" in endpoint and capture.mode == "live" and not live.has_ipv6():
+            pytest.skip("this machine has no IPv6 loopback")
+
+
+_TABLES: Mapping[str, Sequence[Any]] = {
+    "bind": BINDS,
+    "failed_bind": FAILED_BINDS,
+    "start": STARTS,
+    "rank_plan": RANK_PLANS,
+    "closing": CLOSINGS,
+    "live_case": live.CASES,
+}
+
+
+def _first_of_the_harness(capture: Capture) -> None:
+    """Raise what went wrong in the harness, before an engine is blamed for passing it on."""
+    for error in capture.unseen():
+        raise error
+
+
+def _judge_socket(record: SocketRecord, bind: Bind) -> Finding | None:
+    """Kind, binds and options of one socket."""
+    in_order = [f"{name}={value}" for name, value in record.options]
+    before = record.options_at_bind
+    binds = [f"bind({endpoint!r})" for endpoint in record.bind_calls]
+    got = f"{record.kind}: " + ", ".join(
+        in_order if before is None else [*in_order[:before], *binds, *in_order[before:]]
+    )
+    if bind.rule == "K2":
+        if "CONFLATE" in record.option:
+            return against("wrong-socket", "K2", "no CONFLATE", got, Hazard.STALE)
+        return None
+    ipv6 = int("[" in bind.endpoint)
+    owed = {"SNDHWM": HWM, "RCVHWM": HWM, "LINGER": 0, "IPV6": ipv6}
+    set_before = {"IPV6": 0, **dict(record.options[:before])}
+    set_late = [name for name, _ in record.options[before:] if name in owed]
+    wanted = ", ".join(f"{name}={n}" for name, n in owed.items() if name != "IPV6" or ipv6)
+    expected = f"PUB: {wanted}, bind({bind.endpoint!r}) and nothing behind it"
+    if record.bind_calls != [bind.endpoint]:
+        return against("wrong-socket", bind.rule, expected, got, Hazard.STALE)
+    kept = all(set_before.get(name) == value for name, value in owed.items())
+    if record.kind == "PUB" and kept and not set_late:
+        return None
+    return against("wrong-socket", "K1", expected, got, Hazard.STALE)
+
+
+def _judge_asked(asked: int, step: PublisherStep, rule: str) -> Finding | None:
+    """Whether the provider was asked as often as it should be."""
+    owed = int(step.expect.asked)
+    if asked == owed:
+        return None
+    if step.call.handed_in:
+        rule = "P3"
+    expected = f"the provider to be asked {owed} time(s) at {step.at}"
+    return against("asked" if asked > owed else "not-asked", rule, expected, str(asked))
+
+
+def _note(
+    step: PublisherStep, messages: Sequence[tuple[bytes, ...]], asked: int, warnings: Warnings
+) -> str:
+    call = step.call
+    did = [f"sent {int.from_bytes(m[1], 'big') if len(m) > 1 else '?'}" for m in messages]
+    did += ["asked"] * asked + ["warned"] * len(warnings.texts)
+    words = [
+        f"{step.at:>8}",
+        "forced  " if call.forced else "unforced",
+        call.reading or "(provider raises)",
+        *(["handed in"] if call.handed_in else []),
+        *(["(send raises)"] if call.send == "raises" else []),
+    ]
+    return f"{' '.join(words)} -> {', '.join(did) or 'nothing'}"
+
+
+def _history(notes: list[str]) -> list[str]:
+    """The calls up to the one that went wrong."""
+    return ["the calls so far:", *notes[:-1], f"{notes[-1]}   <- here"] if notes else []

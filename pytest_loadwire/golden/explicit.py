@@ -1,0 +1,245 @@
+"""Where an engine publishes its load at an address of its own, and what SGLang reads loosely.
+
+The second half of the resolver's table; the first is in `golden.ranges`.
+"""
+
+from __future__ import annotations
+
+from pytest_loadwire.golden.ranges import (
+    KV_UNUSABLE,
+    LOAD,
+    NO_KV,
+    NO_KV_TEXT,
+    NOT_BINDABLE,
+    OVERLAPS_KV,
+    OVERLAPS_REPLAY,
+    PAST,
+    Ask,
+    loose,
+    row,
+    star,
+)
+from pytest_loadwire.vectors.addresses import Range
+
+EXPLICIT_ROWS = (
+    row("E3", "1.1 row 32 T", "an address sets the base outright", ("at", Ask(LOAD), star(7000))),
+    row(
+        "E3",
+        "1.1 row 33 T",
+        "for four schedulers as well",
+        ("at-dp-4", Ask(LOAD, dp=4), star(7000)),
+    ),
+    row(
+        "E3",
+        "1.1 row 34 D",
+        "blanks around the address do not matter",
+        ("at-padded", Ask(" tcp://*:7000 "), star(7000)),
+    ),
+    row(
+        "E4",
+        "1.1 row 35 D",
+        "each wildcard host is bound as it is written",
+        ("at-0-0-0-0", Ask("tcp://0.0.0.0:7000"), Range("0.0.0.0", 7000)),  # noqa: S104
+        ("at-ipv6-any", Ask("tcp://[::]:7000"), Range("::", 7000)),
+    ),
+    row(
+        "E4",
+        "1.1 row 36 T",
+        "a concrete host would be connected to, not bound",
+        ("at-ipv4", Ask("tcp://10.0.0.5:7000"), NOT_BINDABLE),
+    ),
+    row(
+        "E4",
+        "1.1 row 37 D",
+        "what is neither off nor auto is an address with a wildcard host and a legal port",
+        ("at-ipv4-loopback", Ask("tcp://127.0.0.1:7000"), NOT_BINDABLE),
+        ("at-localhost", Ask("tcp://localhost:7000"), NOT_BINDABLE),
+        ("at-port-0", Ask("tcp://*:0"), NOT_BINDABLE),
+        ("at-port-65536", Ask("tcp://*:65536"), NOT_BINDABLE),
+        ("at-no-port", Ask("tcp://*"), NOT_BINDABLE),
+        ("at-ipc", Ask("ipc:///x"), NOT_BINDABLE),
+        ("at-no-scheme", Ask("*:7000"), NOT_BINDABLE),
+        ("at-number", Ask("7000"), NOT_BINDABLE),
+        ("on", Ask("on"), NOT_BINDABLE),
+        ("true", Ask("true"), NOT_BINDABLE),
+        ("none", Ask("none"), NOT_BINDABLE),
+        ("at-upper-case", Ask("TCP://*:7000"), NOT_BINDABLE),
+    ),
+    row(
+        "E4",
+        "by E4",
+        ":: stands in every IPv6 address, and only the host that is nothing else is a wildcard",
+        ("at-ipv6", Ask("tcp://[2001:db8::5]:7000"), NOT_BINDABLE),
+        ("at-ipv6-loopback", Ask("tcp://[::1]:7000"), NOT_BINDABLE),
+        ("at-ipv6-any-in-full", Ask("tcp://[::0]:7000"), NOT_BINDABLE),
+    ),
+    row(
+        "E8",
+        "by E8",
+        "an IPv6 address without brackets is no address, not even the wildcard",
+        ("at-bare-ipv6", Ask("tcp://::1:7000"), NOT_BINDABLE),
+        ("at-bare-ipv6-any", Ask("tcp://:::7000"), NOT_BINDABLE),
+    ),
+    row(
+        "E3",
+        "1.1 row 38 T",
+        "the range overlaps that of the KV events",
+        ("at-inside-kv", Ask("tcp://*:5558", dp=4), OVERLAPS_KV),
+    ),
+    row("E3", "1.1 row 39 D", "one port on itself", ("at-kv", Ask("tcp://*:5557"), OVERLAPS_KV)),
+    row(
+        "E3",
+        "1.1 row 40 D",
+        "ranges that touch share no port, above or below",
+        ("at-touches-above", Ask("tcp://*:5561", dp=4), star(5561)),
+        ("at-touches-below", Ask("tcp://*:5553", dp=4), star(5553)),
+    ),
+    row(
+        "E3",
+        "1.1 row 41 D",
+        "one shared port at the low end is an overlap",
+        ("at-overlaps-low-end", Ask("tcp://*:5554", dp=4), OVERLAPS_KV),
+    ),
+    row(
+        "E3",
+        "by E3",
+        "one shared port at the high end is an overlap, and single ports only overlap themselves",
+        ("at-overlaps-high-end", Ask("tcp://*:5560", dp=4), OVERLAPS_KV),
+        ("at-next", Ask("tcp://*:5558"), star(5558)),
+        ("at-previous", Ask("tcp://*:5556"), star(5556)),
+    ),
+    row(
+        "E3",
+        "1.1 row 42 D",
+        "the replay range is kept clear of too, and is not stepped behind",
+        ("at-inside-replay", Ask("tcp://*:6002", dp=4, replay="tcp://*:6000"), OVERLAPS_REPLAY),
+        ("at-above-replay", Ask("tcp://*:6004", dp=4, replay="tcp://*:6000"), star(6004)),
+    ),
+    row(
+        "E3",
+        "by E3",
+        "the ends of the replay range",
+        ("at-replay-high-end", Ask("tcp://*:6003", dp=4, replay="tcp://*:6000"), OVERLAPS_REPLAY),
+        ("at-replay-low-end", Ask("tcp://*:5997", dp=4, replay="tcp://*:6000"), OVERLAPS_REPLAY),
+        ("at-below-replay", Ask("tcp://*:5996", dp=4, replay="tcp://*:6000"), star(5996)),
+        ("at-replay-ipc", Ask("tcp://*:6000", replay="ipc:///r"), star(6000)),
+    ),
+    row(
+        "E3",
+        "1.1 row 43 D",
+        "the host of the replay endpoint does not matter",
+        ("at-replay-ipv4", Ask("tcp://*:5558", replay="tcp://127.0.0.1:5558"), OVERLAPS_REPLAY),
+    ),
+    row(
+        "E3",
+        "1.1 row 44 D",
+        "an address of its own needs no bindable KV endpoint, only one that is advertised",
+        ("at-kv-ipv4", Ask(LOAD, "tcp://10.0.0.5:5557"), star(7000)),
+    ),
+    row(
+        "E3",
+        "1.1 row 45 D",
+        "the KV port counts as taken although it is on another machine",
+        ("at-kv-ipv4-same-port", Ask("tcp://*:5557", "tcp://10.0.0.5:5557"), OVERLAPS_KV),
+    ),
+    row(
+        "E3",
+        "by E3",
+        "the same for a KV endpoint with an IPv6 host",
+        ("at-kv-ipv6", Ask(LOAD, "tcp://[2001:db8::5]:5557"), star(7000)),
+    ),
+    row(
+        "E7",
+        "1.1 row 46 T",
+        "beside a KV endpoint that is not advertised, a range would be bound and never advertised",
+        ("at-kv-ipc", Ask(LOAD, "ipc:///run/kv.sock"), KV_UNUSABLE),
+        ("at-kv-inproc", Ask(LOAD, "inproc://kv"), KV_UNUSABLE),
+        ("at-kv-no-port", Ask(LOAD, "tcp://0.0.0.0"), KV_UNUSABLE),
+    ),
+    row(
+        "E5",
+        "1.1 row 47 T",
+        "without KV events the text names the flag that is missing, and no Python word",
+        ("at-kv-missing", Ask(LOAD, None), NO_KV),
+    ),
+    row(
+        "E7",
+        "1.1 row 48 D",
+        "an empty KV endpoint is none, and port 0 is no port",
+        ("at-kv-empty", Ask(LOAD, ""), NO_KV_TEXT),
+        ("at-kv-port-0", Ask(LOAD, "tcp://*:0"), KV_UNUSABLE),
+    ),
+    row(
+        "E8",
+        "1.1 row 48 D",
+        "an IPv6 address without brackets is no KV endpoint either",
+        ("at-kv-bare-ipv6", Ask(LOAD, "tcp://::1:5557"), KV_UNUSABLE),
+    ),
+    row(
+        "E5",
+        "1.1 row 49 D",
+        "the missing KV events come first: the address may be right for all one knows",
+        ("at-ipv4-kv-missing", Ask("tcp://10.0.0.5:7000", None), NO_KV),
+    ),
+    row(
+        "E6",
+        "1.1 row 50 D",
+        "the last rank of an explicit range decides",
+        ("at-last-4", Ask("tcp://*:65532", dp=4), star(65532)),
+        ("at-past-4", Ask("tcp://*:65533", dp=4), PAST),
+    ),
+    row(
+        "E6",
+        "by E6",
+        "the last port, for one rank and for two",
+        ("at-last-1", Ask("tcp://*:65535"), star(65535)),
+        ("at-past-2", Ask("tcp://*:65535", dp=2), PAST),
+    ),
+    row(
+        "E3",
+        "1.1 row 51 D",
+        "an overlap comes first, the end of the ports behind it",
+        ("at-overlaps-and-past", Ask("tcp://*:65534", "tcp://*:65533", dp=4), OVERLAPS_KV),
+    ),
+)
+
+_SPELLED = "SGLang reads the port as Python reads integers, libzmq does not: "
+LOOSE_ROWS = (
+    row(
+        "E4",
+        "1.3 D, L",
+        f"{_SPELLED}it binds port 5 of 5_557",
+        ("auto-kv-underscore", Ask(kv="tcp://*:5_557"), loose(KV_UNUSABLE, star(5558))),
+        ("at-underscore", Ask("tcp://*:7_000"), loose(NOT_BINDABLE, star(7000))),
+    ),
+    row(
+        "E4",
+        "1.3 D, L",
+        "SGLang takes a sign, blanks and leading zeros in a port",
+        ("auto-kv-plus", Ask(kv="tcp://*:+5557"), loose(KV_UNUSABLE, star(5558))),
+        ("auto-kv-inner-blank", Ask(kv="tcp://*: 5557"), loose(KV_UNUSABLE, star(5558))),
+        ("auto-kv-trailing-blank", Ask(kv="tcp://*:5557 "), loose(KV_UNUSABLE, star(5558))),
+        ("auto-kv-leading-zero", Ask(kv="tcp://*:05557"), loose(KV_UNUSABLE, star(5558))),
+        ("at-plus", Ask("tcp://*:+7000"), loose(NOT_BINDABLE, star(7000))),
+        ("at-leading-zero", Ask("tcp://*:07000"), loose(NOT_BINDABLE, star(7000))),
+    ),
+    row(
+        "E8",
+        "1.3 D",
+        "SGLang reads an IPv6 address without brackets and port as port 5 of the host 2001:db8:",
+        ("at-kv-ipv6-no-port", Ask(LOAD, "tcp://2001:db8::5"), loose(KV_UNUSABLE, star(7000))),
+        ("at-5-kv-ipv6", Ask("tcp://*:5", "tcp://2001:db8::5"), loose(KV_UNUSABLE, OVERLAPS_KV)),
+    ),
+    row(
+        "E4",
+        "1.3 D",
+        "SGLang takes any text for a host, that of a connect-style KV endpoint too",
+        ("at-kv-interface", Ask(LOAD, "tcp://eth0;10.0.0.1:5557"), loose(KV_UNUSABLE, star(7000))),
+    ),
+    row(
+        "E2",
+        "1.3 D, L",
+        "a replay endpoint that libzmq binds on port 5 occupies no port of the range",
+        ("auto-replay-underscore", Ask(replay="tcp://*:5_558"), loose(star(5558), star(5559))),
+    ),
+)
