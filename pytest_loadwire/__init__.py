@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pytest_loadwire.contract.decoder import DecoderContract as DecoderContract
     from pytest_loadwire.contract.discovery import DiscoveryContract as DiscoveryContract
     from pytest_loadwire.contract.endpoint import EndpointContract as EndpointContract
+    from pytest_loadwire.contract.publisher import PublisherContract as PublisherContract
+    from pytest_loadwire.contract.scheduler import SchedulerContract as SchedulerContract
     from pytest_loadwire.contract.wire import WireContract as WireContract
     from pytest_loadwire.errors import LoadwireError as LoadwireError
     from pytest_loadwire.errors import WireError as WireError
@@ -35,6 +37,8 @@ _HOME = {
     "LoadStatRev2": "wire",
     "LoadwireError": "errors",
     "Message": "wire",
+    "PublisherContract": "contract.publisher",
+    "SchedulerContract": "contract.scheduler",
     "WireContract": "contract.wire",
     "WireError": "errors",
 }

@@ -1,4 +1,4 @@
-"""The terminal face: ``loadwire check`` and ``loadwire golden``.
+"""The terminal face: ``loadwire check``, ``testee``, ``skew`` and ``golden``.
 
 Thin on purpose: each command calls one function of the library and shows what it says. Exit status
 0 is conforming, 1 is not, 2 is a wrong call or nothing to check.
@@ -87,6 +87,8 @@ def _commands() -> click.Group:
             _show(result, strict=strict)
         raise SystemExit(0 if result.ok and not (strict and result.not_run) else 1)
 
+    _add_reader_commands(commands)
+
     @commands.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def golden(arguments: tuple[str, ...]) -> None:
@@ -104,6 +106,64 @@ def _commands() -> click.Group:
         raise SystemExit(regenerate(arguments))
 
     return commands
+
+
+def _add_reader_commands(commands: click.Group) -> None:
+    timeout = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=5.0,
+        show_default=True,
+        help="Seconds that one answer may take.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+    command = click.argument("command", nargs=-1, type=click.UNPROCESSED)
+
+    @commands.command()
+    @click.option(
+        "--golden",
+        "root",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        help="Another golden folder than that of this package.",
+    )
+    @timeout
+    @as_json
+    @command
+    def testee(root: Path | None, timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
+        """Hold a decoder in any language to the vectors, as a program COMMAND.
+
+        It speaks the testee protocol on stdin and stdout; golden/TESTEE.md is the page about it.
+        Three payloads are tried first, so that a broken adapter is told from a broken decoder.
+        Exit status 0: it conforms. 1: it does not. 2: the adapter does not work.
+
+        \b
+        Example:
+          loadwire testee -- ./my-testee --quiet
+          loadwire testee --json -- node testee.js | jq .hazards
+        """  # noqa: D301 - the character itself keeps click from filling the lines
+        from pytest_loadwire import show  # noqa: PLC0415 - msgspec only when asked for
+
+        raise SystemExit(show.testee(command, root, timeout=timeout, as_json=as_json))
+
+    @commands.command()
+    @timeout
+    @as_json
+    @command
+    def skew(timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
+        """Say who may upgrade first: every revision's engine against every revision's reader.
+
+        The readers are the reference decoder as the router of each revision, and COMMAND if there
+        is one: a decoder in any language, as for loadwire testee. The engines are those of each
+        revision, and of some that may come. Exit status 1: some pair goes wrong.
+
+        \b
+        Example:
+          loadwire skew
+          loadwire skew -- ./my-testee
+        """  # noqa: D301 - the character itself keeps click from filling the lines
+        from pytest_loadwire import show  # noqa: PLC0415 - msgspec only when asked for
+
+        raise SystemExit(show.skewed(command, timeout=timeout, as_json=as_json))
 
 
 def _show(result: Result, *, strict: bool) -> None:

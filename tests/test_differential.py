@@ -137,7 +137,7 @@ def item(script: Script, depth: int = 0) -> bytes:
     announced = count
     if script.below(8) == 7:  # it lies
         announced = (2**31, 2**32 - 1, 2**31 + count, count + 1)[script.below(4)]
-    header = bytes([marker]) + (announced % 256**width).to_bytes(width, "big")
+    header = bytes([marker]) + announced.to_bytes(4, "big")[-width:]
     if marker >= 0xDC:
         return header + items(script, count * (1 + (marker >= 0xDE)), depth)
     return header + script.raw(count + (0xC7 <= marker <= 0xC9)).ljust(count, b"\xff")
@@ -215,7 +215,7 @@ def mutated(script: Script) -> bytes:
 
 
 def arbitrary(script: Script) -> bytes:
-    """The script itself, two times in three behind a header and a tag, which chance never spells."""
+    """The script itself, mostly behind a header and a tag, which chance never spells."""
     head = (b"", b"\x9b\xa8LoadStat", b"\x96\xa8LoadStat")[script.below(3)]
     return head + script.raw(script.below(64))
 
@@ -272,7 +272,9 @@ def compare_payload(payload: bytes, others: Sequence[Witness], seen: Counter[str
             assert (wire.to_dict(exactly), wire.revision_of(exactly)) == said[:2], payload.hex()
 
 
-def compare_message(frames: tuple[bytes, ...], others: Sequence[Witness], seen: Counter[str]) -> None:
+def compare_message(
+    frames: tuple[bytes, ...], others: Sequence[Witness], seen: Counter[str]
+) -> None:
     """The same for a message."""
     for revision in REVISIONS:
         said = told(MsgspecWitness().parse_frames(frames, revision))
@@ -321,13 +323,13 @@ def others(loadwire_native: NativeDecoder) -> tuple[Witness, ...]:
     return MsgpackWitness(), loadwire_native
 
 
-@pytest.mark.parametrize("spell", [arbitrary, structured, mutated], ids=lambda spell: spell.__name__)
+@pytest.mark.parametrize(
+    "spell", [arbitrary, structured, mutated], ids=lambda spell: spell.__name__
+)
 def test_payloads(spell: Callable[[Script], bytes], others: tuple[Witness, ...]) -> None:
     """All decoders say the same of a payload: value and revision, or reason, offset and element."""
     seen: Counter[str] = Counter()
-    done = run(
-        spell.__name__, lambda script: compare_payload(spell(Script(script)), others, seen)
-    )
+    done = run(spell.__name__, lambda script: compare_payload(spell(Script(script)), others, seen))
     print(f"{done} payloads, {dict(seen.most_common())}")  # noqa: T201 - how far it got
     if done >= ENOUGH:
         assert sorted(REACHES[spell.__name__] - set(seen)) == []

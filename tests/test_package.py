@@ -31,6 +31,9 @@ LAYERS = [
     "judge",
     "address_judge",
     "witness",
+    "reader",
+    "conform",
+    "skew",
     "golden",
     "engine",
     "router",
@@ -38,6 +41,7 @@ LAYERS = [
     "contract",
     "check",
     "plugin",
+    "show",
     "cli",
 ]
 MOST_LINES = 450

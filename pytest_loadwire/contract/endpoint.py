@@ -345,12 +345,9 @@ class EndpointContract(AddressContract):
         else:
             outcome = Read(_pair(value) if part in ("advertisable", "bindable") else value)
         asked = f"the {part} part of {vector.endpoint!r}"
-        self.hold(
-            judge_value(owed, outcome, rule=vector.rule, asked=asked),
-            rule=vector.rule,
-            case=case,
-            why=vector.why,
-        )
+        bracketless = isinstance(outcome, Read) and _without_brackets(owed) == outcome.value != owed
+        finding = judge_value(owed, outcome, rule="A3" if bracketless else vector.rule, asked=asked)
+        self.hold(finding, rule=vector.rule, case=case, why=vector.why)
 
     def _unbound(self, engine: Engine, place: tuple[str, int] | None, deed: Any) -> Finding | None:
         """The first slot that does not bind its port of a range, or binds without one."""
@@ -384,6 +381,10 @@ def endpoint(host: str, port: int) -> str:
 def _bare(host: object) -> str:
     text = str(host)
     return text[1:-1] if text.startswith("[") and text.endswith("]") else text
+
+
+def _without_brackets(place: Any) -> object:
+    return (_bare(place[0]), place[1]) if isinstance(place, tuple) else None
 
 
 def _pair(value: Any) -> object:

@@ -23,7 +23,6 @@ from pytest_loadwire.contract.publisher_cases import (
     BINDS,
     CLOSINGS,
     FAILED_BINDS,
-    HWM,
     RANK_PLANS,
     STARTS,
     Bind,
@@ -32,6 +31,7 @@ from pytest_loadwire.contract.publisher_cases import (
     RankPlan,
     Start,
 )
+from pytest_loadwire.contract.publisher_judge import history, judge_asked, judge_socket, note
 from pytest_loadwire.endpoints import Topology
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import load
@@ -44,7 +44,6 @@ from pytest_loadwire.vectors.timelines import (
 
 if TYPE_CHECKING:
     from pytest_loadwire.harness.capture import Capture
-    from pytest_loadwire.harness.journal import SocketRecord
     from pytest_loadwire.judge import Finding
 
 _KV_EVENTS = kv_events_config()
@@ -61,14 +60,13 @@ class PublisherContract(EngineContract):
         ::
 
             class TestPublisher(PublisherContract):
-                open_socket = "engine.load._open_pub_socket"
+                open_socket = "engine.load.open_pub_socket"
                 clock = "engine.load"
                 snapshot = LoadSnapshot
                 fields = {"num_tokens": "num_used_tokens"}
 
-                def make_publisher(self, **config):
-                    topology = config.pop("topology")
-                    return LoadPublisher(rank=topology.slot, ..., **config)
+                def make_publisher(self, *, topology, **config):
+                    return LoadPublisher(rank=topology.slot, size=topology.dp_size, **config)
     """
 
     def make_publisher(
@@ -134,12 +132,12 @@ class PublisherContract(EngineContract):
             finding = self._judge_open(capture)
             for step in timeline.steps if finding is None else ():
                 clock.set(float(step.at))
-                finding, note = self._take(step, publisher, capture, timeline.rule)
-                notes.append(note)
+                finding, told = self._take(step, publisher, capture, timeline.rule)
+                notes.append(told)
                 if finding is not None:
                     break
         self.hold(
-            finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=_history(notes)
+            finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=history(notes)
         )
 
     def test_binds_its_socket(self, bind: Bind, loadwire_capture: Any) -> None:
@@ -150,7 +148,7 @@ class PublisherContract(EngineContract):
             finding = self._judge_open(capture)
             if finding is None:
                 (record,) = capture.sockets
-                finding = _judge_socket(record, bind)
+                finding = judge_socket(record, bind)
         self.hold(finding, rule=bind.rule, case=bind.case)
 
     def test_lives_with_a_failed_bind(self, failed_bind: FailedBind, loadwire_capture: Any) -> None:
@@ -263,18 +261,9 @@ class PublisherContract(EngineContract):
         )
 
     @contextmanager
-    def _running(
-        self,
-        config: str | None = _KV_EVENTS,
-        load_publish_endpoint: str | None = "auto",
-        *,
-        publish_interval: int = 5,
-        topology: Topology = _ALONE,
-    ) -> Iterator[Any]:
-        """A publisher that is closed behind the block."""
-        publisher = self._start(
-            config, load_publish_endpoint, publish_interval=publish_interval, topology=topology
-        )
+    def _running(self, *config: Any, **settings: Any) -> Iterator[Any]:
+        """A publisher as `_start` makes it, closed behind the block."""
+        publisher = self._start(*config, **settings)
         try:
             yield publisher
         finally:
@@ -310,14 +299,14 @@ class PublisherContract(EngineContract):
             except Exception as error:
                 finding = crashed(error, "the call to return")
         messages = capture.frames[before:]
-        note = _note(step, messages, asked, warnings)
+        told = note(step, messages, asked, warnings)
         if finding is not None:
-            return finding, note
+            return finding, told
         return (
             self._judge_sends(messages, step, rule)
-            or _judge_asked(asked, step, rule)
+            or judge_asked(asked, step, rule)
             or warnings.judge(owes.warned, "P4")
-        ), note
+        ), told
 
     def _judge_sends(
         self, messages: Sequence[tuple[bytes, ...]], step: PublisherStep, rule: str
@@ -381,10 +370,10 @@ class PublisherContract(EngineContract):
             asked += 1
             return self.snapshot_of("reading-b")
 
-        for force, snapshot in ((True, None), *((False, None),) * 6, (True, provider)):
-            given = None if snapshot is None else self.snapshot_of("reading-b")
+        calls = [(True, None), *[(False, None)] * 6, (True, self.snapshot_of("reading-b"))]
+        for force, snapshot in calls:
             try:
-                self.publish(publisher, provider, force=force, snapshot=given)
+                self.publish(publisher, provider, force=force, snapshot=snapshot)
             except Exception as error:
                 _first_of_the_harness(capture)
                 return crashed(error, "publishing to do nothing")._replace(rule=rule)
@@ -435,61 +424,3 @@ def _first_of_the_harness(capture: Capture) -> None:
     """Raise what went wrong in the harness, before an engine is blamed for passing it on."""
     for error in capture.unseen():
         raise error
-
-
-def _judge_socket(record: SocketRecord, bind: Bind) -> Finding | None:
-    """Kind, binds and options of one socket."""
-    in_order = [f"{name}={value}" for name, value in record.options]
-    before = record.options_at_bind
-    binds = [f"bind({endpoint!r})" for endpoint in record.bind_calls]
-    got = f"{record.kind}: " + ", ".join(
-        in_order if before is None else [*in_order[:before], *binds, *in_order[before:]]
-    )
-    if bind.rule == "K2":
-        if "CONFLATE" in record.option:
-            return against("wrong-socket", "K2", "no CONFLATE", got, Hazard.STALE)
-        return None
-    ipv6 = int("[" in bind.endpoint)
-    owed = {"SNDHWM": HWM, "RCVHWM": HWM, "LINGER": 0, "IPV6": ipv6}
-    set_before = {"IPV6": 0, **dict(record.options[:before])}
-    set_late = [name for name, _ in record.options[before:] if name in owed]
-    wanted = ", ".join(f"{name}={n}" for name, n in owed.items() if name != "IPV6" or ipv6)
-    expected = f"PUB: {wanted}, bind({bind.endpoint!r}) and nothing behind it"
-    if record.bind_calls != [bind.endpoint]:
-        return against("wrong-socket", bind.rule, expected, got, Hazard.STALE)
-    kept = all(set_before.get(name) == value for name, value in owed.items())
-    if record.kind == "PUB" and kept and not set_late:
-        return None
-    return against("wrong-socket", "K1", expected, got, Hazard.STALE)
-
-
-def _judge_asked(asked: int, step: PublisherStep, rule: str) -> Finding | None:
-    """Whether the provider was asked as often as it should be."""
-    owed = int(step.expect.asked)
-    if asked == owed:
-        return None
-    if step.call.handed_in:
-        rule = "P3"
-    expected = f"the provider to be asked {owed} time(s) at {step.at}"
-    return against("asked" if asked > owed else "not-asked", rule, expected, str(asked))
-
-
-def _note(
-    step: PublisherStep, messages: Sequence[tuple[bytes, ...]], asked: int, warnings: Warnings
-) -> str:
-    call = step.call
-    did = [f"sent {int.from_bytes(m[1], 'big') if len(m) > 1 else '?'}" for m in messages]
-    did += ["asked"] * asked + ["warned"] * len(warnings.texts)
-    words = [
-        f"{step.at:>8}",
-        "forced  " if call.forced else "unforced",
-        call.reading or "(provider raises)",
-        *(["handed in"] if call.handed_in else []),
-        *(["(send raises)"] if call.send == "raises" else []),
-    ]
-    return f"{' '.join(words)} -> {', '.join(did) or 'nothing'}"
-
-
-def _history(notes: list[str]) -> list[str]:
-    """The calls up to the one that went wrong."""
-    return ["the calls so far:", *notes[:-1], f"{notes[-1]}   <- here"] if notes else []

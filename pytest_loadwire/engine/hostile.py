@@ -25,7 +25,9 @@ def bad_messages(revision: int = LATEST) -> tuple[tuple[bytes, ...], ...]:
         if isinstance(vector.readers[str(revision)], Reject)
         for _, form in vector.forms()
     ]
-    messages = [(TOPIC, n.to_bytes(8, "big"), payload) for n, payload in enumerate(payloads)]
+    messages: list[tuple[bytes, ...]] = [
+        (TOPIC, n.to_bytes(8, "big"), payload) for n, payload in enumerate(payloads)
+    ]
     messages += [
         vector.parts
         for vector in golden.frames

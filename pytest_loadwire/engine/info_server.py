@@ -6,6 +6,7 @@ a router's discovery needs, and one thread for 64 workers is what the fleet can 
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -85,10 +86,8 @@ class InfoServer:
         self._selector.close()
 
     def _look_up(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):
             self._woken.recv(4096)
-        except BlockingIOError:
-            pass
         while self._opened:
             listener, answer = self._opened.popleft()
             self._selector.register(listener, selectors.EVENT_READ, answer)

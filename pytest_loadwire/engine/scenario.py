@@ -120,7 +120,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         Scenario("steady", "every rank says the same, as often as a busy engine does"),
         Scenario("ramp", "load grows with every step", shape="ramp"),
         Scenario("burst", "load jumps up for two of eight steps", shape="burst"),
-        Scenario("idle", "every count that may be 0 is 0: idle is known, not unknown", shape="idle"),
+        Scenario(
+            "idle", "every count that may be 0 is 0: idle is known, not unknown", shape="idle"
+        ),
         Scenario(
             "stall",
             "the engines fall silent with open sockets, for longer than any freshness window",

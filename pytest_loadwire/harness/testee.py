@@ -68,6 +68,8 @@ class TesteeError(LoadwireError):
         failure: In what way.
     """
 
+    __test__ = False  # its name begins as that of a test class
+
     def __init__(self, failure: Failure, text: str) -> None:
         self.failure = failure
         super().__init__(failure, text)
@@ -140,7 +142,7 @@ class Testee:
         env: Its environment; by default that of this process.
     """
 
-    __test__ = False  # its name begins as that of a test class
+    __test__ = False  # as above
 
     def __init__(
         self,

@@ -46,16 +46,20 @@ class _Metafunc:
         self.cases = [case for case in cases if not case.marks]
 
 
+def _failure(case: str, text: str) -> Failure:
+    says = _SAYS.match(text)
+    assert says is not None, text
+    return Failure(case, says["rule"], says["deed"], text)
+
+
 def _failures(kind: type[EngineContract], mode: str, timeout: float) -> Iterator[Failure]:
-    contract = kind()
-    contract.test_declarations()
+    kind().test_declarations()
     for name in dir(kind):
-        test = getattr(contract, name)
         if not name.startswith("test_") or name == "test_declarations":
             continue
-        wanted = list(inspect.signature(test).parameters)
+        wanted = [*inspect.signature(getattr(kind, name)).parameters][1:]
         metafunc: Any = _Metafunc(wanted)
-        contract.pytest_generate_tests(metafunc)  # type: ignore[attr-defined]
+        kind().pytest_generate_tests(metafunc)  # type: ignore[attr-defined]
         for case in metafunc.cases:
             session = HarnessSession(mode=mode, timeout=timeout)
             with VirtualClock() as clock:
@@ -67,13 +71,12 @@ def _failures(kind: type[EngineContract], mode: str, timeout: float) -> Iterator
                     "make_loadwire_subscriber": session.subscriber,
                 }
                 try:
-                    test(**{fixture: fixtures[fixture] for fixture in wanted})
+                    # As pytest does: an instance for each test.
+                    getattr(kind(), name)(**{fixture: fixtures[fixture] for fixture in wanted})
                 except pytest.skip.Exception:
                     pass
                 except pytest.fail.Exception as failure:
-                    says = _SAYS.match(str(failure.msg))
-                    assert says is not None, failure.msg
-                    yield Failure(case.id, says["rule"], says["deed"], str(failure.msg))
+                    yield _failure(case.id, str(failure.msg))
                 finally:
                     session.finish()
 

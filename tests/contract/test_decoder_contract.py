@@ -1,4 +1,4 @@
-"""`DecoderContract` as a router team meets it: ids, hooks, declarations, and what a failure says."""
+"""`DecoderContract` as a router team meets it: ids, hooks, declarations, what a failure says."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def messages() -> list[str]:
     return [f"test_reads_frames[{vector.rule}-{vector.id}]" for vector in load().frames]
 
 
-def names(reports: Iterable[pytest.TestReport]) -> list[str]:
+def names(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:
     """Reports by the name of their test."""
     return [report.nodeid.rpartition("::")[2] for report in reports]
 
@@ -129,7 +129,7 @@ def test_undeclared_policies_are_listed(pytester: pytest.Pytester) -> None:
 
 
 def test_undeclared_policy_fails_its_vectors(pytester: pytest.Pytester) -> None:
-    """A vector that asks for a policy fails while nothing is declared, whatever the decoder does."""
+    """A vector that asks for a policy fails while nothing is declared, whatever was done."""
     pytester.makepyfile(module("policies = {}" + DECODE))
     result = pytester.runpytest_inprocess("-k", "rev1-trailing-nil")
     result.stdout.fnmatch_lines(
@@ -290,7 +290,7 @@ def test_two_revisions_in_one_module(pytester: pytest.Pytester) -> None:
     ids=["with-xdist", "without-xdist"],
 )
 def test_works_under_strict_options(pytester: pytest.Pytester, options: list[str]) -> None:
-    """Strict markers, importlib mode and warnings as errors are no trouble, with or without xdist."""
+    """Strict markers, importlib mode and warnings as errors are no trouble, xdist or not."""
     pytest.importorskip("xdist")
     pytester.makepyfile(module(DECODE + FRAMES))
     strict = ["--import-mode=importlib", "--strict-markers", "--strict-config", "-W", "error"]

@@ -99,7 +99,7 @@ def test_deviation_in_another_way_fails(pytester: pytest.Pytester) -> None:
 def test_declaration_that_excuses_nothing_fails(
     pytester: pytest.Pytester, deviation: str, says: str
 ) -> None:
-    """A declaration with an unknown rule, without a case or without a reason is itself a failure."""
+    """A declaration with an unknown rule, no case or no reason is itself a failure."""
     pytester.makepyfile(module(deviation))
     result = pytester.runpytest_inprocess("-k", "declarations")
     result.assert_outcomes(failed=1)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_loadwire.contract.wire import FORBIDDEN
 from pytest_loadwire.vectors import load
 from pytest_loadwire.wire import field_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HEAD = """
 import msgspec
@@ -83,7 +87,7 @@ def bursts() -> list[str]:
     ]
 
 
-def names(reports: list[pytest.TestReport]) -> list[str]:
+def names(reports: Iterable[pytest.TestReport | pytest.CollectReport]) -> list[str]:
     """Reports by the name of their test, in the order of names."""
     return sorted(report.nodeid.rpartition("::")[2] for report in reports)
 
@@ -108,7 +112,7 @@ def test_each_case_is_a_test_named_by_rule_and_vector(
 
 
 def test_two_steps_hold_an_engine_like_sglang_to_the_bytes(pytester: pytest.Pytester) -> None:
-    """One line is enough: every canonical byte passes, and W5 fails where msgspec checks nothing."""
+    """One line is enough: canonical bytes pass, and W5 fails where msgspec checks nothing."""
     pytester.makepyfile(module("load_stat = LoadStat", head=HEAD + SGLANG_LIKE))
     passed, skipped, failed = pytester.inline_run().listoutcomes()
     assert names(failed) == sorted(forbidden(*UNCHECKED_BY_MSGSPEC))
@@ -118,7 +122,7 @@ def test_two_steps_hold_an_engine_like_sglang_to_the_bytes(pytester: pytest.Pyte
 
 
 def test_exactly_the_unchecked_values_are_to_be_declared(pytester: pytest.Pytester) -> None:
-    """With one deviation for what msgspec does not check, nothing fails and nothing else is spared."""
+    """One deviation for what msgspec does not check leaves no failure and spares no other."""
     declared = """
     load_stat = LoadStat
     deviations = [
@@ -131,8 +135,7 @@ def test_exactly_the_unchecked_values_are_to_be_declared(pytester: pytest.Pytest
     ]
     """
     pytester.makepyfile(module(declared, head=HEAD + SGLANG_LIKE))
-    run = pytester.inline_run()
-    passed, skipped, failed = run.listoutcomes()
+    _, skipped, failed = pytester.inline_run().listoutcomes()
     assert failed == []
     xfailed = [report for report in skipped if hasattr(report, "wasxfail")]
     assert names(xfailed) == sorted(forbidden(*UNCHECKED_BY_MSGSPEC))
@@ -205,12 +208,16 @@ def test_failure_shows_both_payloads_element_by_element(pytester: pytest.Pyteste
 def test_longer_spelling_is_named_by_its_element(pytester: pytest.Pytester) -> None:
     """Bytes that are legal and not the shortest break W6, and the text says where."""
     wide = """
+    load_stat = LoadStat
+
     def encode(self, stat):
         return msgspec.msgpack.encode(stat).replace(b"\\xa8LoadStat", b"\\xd9\\x08LoadStat")
     """
-    pytester.makepyfile(module("load_stat = LoadStat" + wide, head=HEAD + SGLANG_LIKE))
+    pytester.makepyfile(module(wide, head=HEAD + SGLANG_LIKE))
     result = pytester.runpytest_inprocess("-k", "canonical and W3-rev2-golden-a")
-    result.stdout.fnmatch_lines(["W6 wrong-bytes: *", "*W6 not-canonical at byte 1, element 0 (tag)*"])
+    result.stdout.fnmatch_lines(
+        ["W6 wrong-bytes: *", "*W6 not-canonical at byte 1, element 0 (tag)*"]
+    )
 
 
 def test_forbidden_value_failure_says_what_was_sent(pytester: pytest.Pytester) -> None:
@@ -261,7 +268,7 @@ def test_two_revisions_in_one_module(pytester: pytest.Pytester) -> None:
     ids=["with-xdist", "without-xdist"],
 )
 def test_works_under_strict_options(pytester: pytest.Pytester, options: list[str]) -> None:
-    """Strict markers, importlib mode and warnings as errors are no trouble, with or without xdist."""
+    """Strict markers, importlib mode and warnings as errors are no trouble, xdist or not."""
     pytest.importorskip("xdist")
     pytester.makepyfile(module(MODEL + PUBLISH))
     strict = ["--import-mode=importlib", "--strict-markers", "--strict-config", "-W", "error"]

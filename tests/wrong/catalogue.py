@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_loadwire.contract.decoder import DecoderContract
 from pytest_loadwire.contract.wire import WireContract
-
 from wrong.drive import POLICIES, Catch, catches
 
 if TYPE_CHECKING:
@@ -51,7 +50,8 @@ def contract(side: type[T], code: Any, revision: int = 2) -> T:
 
     hooks = ("decode", "decode_frames", "make_stat", "encode", "publish")
     body: dict[str, Any] = {name: hook(name) for name in hooks if hasattr(code, name)}
-    return type("Case", (side,), {**body, "revision": revision, "policies": POLICIES})()
+    made: T = type("Case", (side,), {**body, "revision": revision, "policies": POLICIES})()
+    return made
 
 
 DECODERS: list[Wrong] = []

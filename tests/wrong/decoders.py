@@ -4,17 +4,15 @@ Where a bug can sit in any of several places, such as one integer width or one s
 decoder for each place. A vector that catches one of these few is there for a reason of its own.
 """
 
-# ruff: noqa: D102 - the story of each class is its argument to `wrong_decoder`
-
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire import wire
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.rules import Reason
-
 from wrong.catalogue import add_decoder, wrong_decoder
 from wrong.router import (
     FIELDS,
@@ -260,7 +258,7 @@ class StopsEarly(Router):
 class FloatsTruncated(Router):
     def no_count(self, value: object, index: int) -> int | None:
         if isinstance(value, float):
-            return 0 if value != value else int(value)
+            return 0 if math.isnan(value) else int(value)
         return super().no_count(value, index)
 
 
@@ -288,7 +286,9 @@ class Float32Taken(Router):
 @wrong_decoder("reads not-a-number as no load", "W5")
 class NanAsZero(Router):
     def no_count(self, value: object, index: int) -> int | None:
-        return 0 if value != value else super().no_count(value, index)
+        if isinstance(value, float) and math.isnan(value):
+            return 0
+        return super().no_count(value, index)
 
 
 @wrong_decoder("wraps negatives to 64 bits: -1 is a very full engine", "W5")
@@ -626,7 +626,7 @@ class EndBeforeType(Router):
         return super().array_length()
 
 
-@wrong_decoder("reads a payload that starts with a brace as JSON, of which it knows no field", "W10")
+@wrong_decoder("reads what starts with a brace as JSON, of which it knows no field", "W10")
 class JsonAsWell(Router):
     def decode(self, payload: bytes) -> dict[str, int | None]:
         return super().decode(payload) if payload[:1] != b"{" else dict.fromkeys(REV1, 0)
@@ -682,11 +682,9 @@ def _families() -> None:
             f"{form}-as-{'signed' if mistaken[1].islower() else kind}",
             f"unpacks {form.replace('-', ' ', form.count('-'))} by {mistaken!r}",
             "W5",
-            integer=lambda self, got, raw, form=form, mistaken=mistaken: struct.unpack(
-                mistaken, raw
-            )[0]
-            if got == form
-            else Router.integer(self, got, raw),
+            integer=lambda self, got, raw, form=form, mistaken=mistaken: (
+                struct.unpack(mistaken, raw)[0] if got == form else Router.integer(self, got, raw)
+            ),
         )
     for bits in (7, 8, 16, 32, 63, 64):
         _add(
@@ -700,17 +698,17 @@ def _families() -> None:
             f"limit-of-{bits}-bits-off-by-one",
             f"compares with < where <= belongs, at 2^{bits}-1",
             "W5",
-            number=lambda self, value, _index, bits=bits: self.negative(-1)
-            if value == 2**bits - 1
-            else value,
+            number=lambda self, value, _index, bits=bits: (
+                self.negative(-1) if value == 2**bits - 1 else value
+            ),
         )
         _add(
             f"first-behind-{bits}-bits-refused",
             f"refuses 2^{bits}, the first count that {bits} bits do not hold",
             "W5",
-            number=lambda self, value, _index, bits=bits: self.negative(-1)
-            if value == 2**bits
-            else value,
+            number=lambda self, value, _index, bits=bits: (
+                self.negative(-1) if value == 2**bits else value
+            ),
         ) if bits < 64 else None
     for index, field in enumerate(FIELDS, 1):
         for bits in (8, 16, 32, 63):
@@ -718,34 +716,36 @@ def _families() -> None:
                 f"slot-{index}-in-{bits}-bits",
                 f"has room for {bits} bits in {field}",
                 "W5",
-                number=lambda _self, value, i, index=index, bits=bits: value % 2**bits
-                if i == index
-                else value,
+                number=lambda _self, value, i, index=index, bits=bits: (
+                    value % 2**bits if i == index else value
+                ),
             )
         for value_, word in ((0, "zero"), (1, "one")):
             _add(
                 f"slot-{index}-{word}-refused",
                 f"refuses {field} at {value_}",
                 "W5",
-                number=lambda self, value, i, index=index, value_=value_: self.negative(-1)
-                if (i, value) == (index, value_)
-                else value,
+                number=lambda self, value, i, index=index, value_=value_: (
+                    self.negative(-1) if (i, value) == (index, value_) else value
+                ),
             )
         _add(
             f"slot-{index}-unchecked",
             f"reads 0 for whatever is no count in {field}",
             "W5",
-            no_count=lambda self, value, i, index=index: 0
-            if i == index
-            else Router.no_count(self, value, i),
+            no_count=lambda self, value, i, index=index: (
+                0 if i == index else Router.no_count(self, value, i)
+            ),
         )
         _add(
             f"slot-{index}-float-cut",
             f"cuts a float to an integer in {field}",
             "W5",
-            no_count=lambda self, value, i, index=index: int(value)
-            if i == index and isinstance(value, float) and value == value
-            else Router.no_count(self, value, i),
+            no_count=lambda self, value, i, index=index: (
+                int(value)
+                if i == index and isinstance(value, float) and not math.isnan(value)
+                else Router.no_count(self, value, i)
+            ),
         )
         _add(
             f"slot-{index}-negative-kept",

@@ -1,7 +1,5 @@
 """Wrong engines: one that is right, and others that change one thing of it."""
 
-# ruff: noqa: D102 - the story of each class is its argument to `wrong_engine`
-
 from __future__ import annotations
 
 import struct
@@ -70,7 +68,7 @@ class Engine:
 class Engine1(Engine):
     """The same for revision 1."""
 
-    fields = REV1
+    fields: Sequence[str] = REV1
 
 
 # Elements: which, and in what order.
@@ -453,20 +451,20 @@ def _families() -> None:
             f"limit-of-{bits}-bits-off-by-one",
             f"compares with < where <= belongs, at 2^{bits}-1",
             "W6",
-            item=lambda self, value, bits=bits, layout=layout: struct.pack(
-                layout, 0xCC + list(FORMS).index(bits), value
-            )
-            if value == 2**bits - 1
-            else Engine.item(self, value),
+            item=lambda self, value, bits=bits, layout=layout: (
+                struct.pack(layout, 0xCC + list(FORMS).index(bits), value)
+                if value == 2**bits - 1
+                else Engine.item(self, value)
+            ),
         )
     for index, field in enumerate(FIELDS, 1):
         _add(
             f"slot-{index}-unchecked",
             f"checks every value but {field}",
             "W5",
-            value=lambda self, name, value, field=field: value
-            if name == field
-            else Engine.value(self, name, value),
+            value=lambda self, name, value, field=field: (
+                value if name == field else Engine.value(self, name, value)
+            ),
         )
     for name, story, topic in TOPICS:
         _add(name, story, "F2", topic=lambda _self, topic=topic: topic)

@@ -1,7 +1,5 @@
 """Wrong decoders as they are written on top of a msgpack library, in a dozen lines or fewer."""
 
-# ruff: noqa: D103 - the story of each function is its argument to `wrong_decoder`
-
 from __future__ import annotations
 
 from typing import Any
@@ -57,7 +55,7 @@ class _Defaults(msgspec.Struct, array_like=True, tag="LoadStat"):
     total_prefill_busy_us: int = 0
 
 
-@wrong_decoder("decodes into the engine's own struct, whose defaults fill an old message", "W2", "W9")
+@wrong_decoder("decodes into the engine's struct, whose defaults fill an old message", "W2", "W9")
 def struct_with_defaults(payload: bytes) -> object:
     return msgspec.msgpack.decode(payload, type=_Defaults)
 
@@ -109,7 +107,7 @@ def empty_array_is_idle(payload: bytes) -> Reading:
 def any_failure_is_idle(payload: bytes) -> Reading:
     try:
         return _strict(msgpack.unpackb(payload))
-    except Exception:  # noqa: BLE001 - that is what is wrong with it
+    except Exception:
         return dict.fromkeys(REV1, 0)
 
 

@@ -1,7 +1,5 @@
 """Wrong receivers: the right router with one thing changed about the frames."""
 
-# ruff: noqa: D102 - the story of each class is its argument to `wrong_decoder`
-
 from __future__ import annotations
 
 import struct

@@ -63,7 +63,7 @@ OTHER = object()
 """Stands for an array, a map or an ext, none of which can be a count or a tag."""
 
 
-class Refusal(ValueError):
+class Refusal(ValueError):  # noqa: N818 - named after the contract's word
     """Names the contract's reason code, which a decoder may, and need not."""
 
     def __init__(self, reason: str) -> None:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_loadwire.contract.addressing import AddressContract
+
+# The package `wrong`; under --import-mode=importlib pytest puts no folder on the path by itself.
+_TESTS = str(Path(__file__).resolve().parents[2])
+if _TESTS not in sys.path:
+    sys.path.append(_TESTS)
 
 _SAYS = re.compile(r"(?P<rule>[A-Z]\d+) (?P<deed>[a-z-]+): ")
 
@@ -63,25 +70,30 @@ def _run(contract: AddressContract, caplog: pytest.LogCaptureFixture) -> Iterato
 
 
 def _ended(case: str, call: Callable[[], None]) -> Outcome:
-    rule, _, name = case.rpartition("-") if "-" not in case else case.partition("-")
+    rule, _, name = case.partition("-") if "-" in case else ("", "", case)
     try:
         call()
+    except pytest.xfail.Exception as failure:  # a kind of failure, so it comes first
+        return Outcome(name, "xfailed", rule, text=str(failure.msg))
     except pytest.fail.Exception as failure:
         text = str(failure.msg)
         says = _SAYS.match(text)
         if says is None:
             return Outcome(name, "failed", rule, "", text)
         return Outcome(name, "failed", says["rule"], says["deed"], text)
-    except pytest.xfail.Exception as failure:
-        return Outcome(name, "xfailed", rule, text=str(failure.msg))
     return Outcome(name, "passed", rule)
 
 
-@pytest.fixture
-def outcomes(caplog: pytest.LogCaptureFixture) -> Callable[[AddressContract], list[Outcome]]:
-    """How each test of a contract class ends for one of its instances."""
+_DONE: dict[type[AddressContract], list[Outcome]] = {}
 
-    def run(contract: AddressContract) -> list[Outcome]:
-        return list(_run(contract, caplog))
+
+@pytest.fixture
+def outcomes(caplog: pytest.LogCaptureFixture) -> Callable[[type[AddressContract]], list[Outcome]]:
+    """How each test of a contract class ends; each class is run once."""
+
+    def run(kind: type[AddressContract]) -> list[Outcome]:
+        if kind not in _DONE:
+            _DONE[kind] = list(_run(kind(), caplog))
+        return _DONE[kind]
 
     return run

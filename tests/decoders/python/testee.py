@@ -45,7 +45,7 @@ def serve(
         case = json.loads(line)
         try:
             value = decode(bytes.fromhex(case["hex"]))
-        except Exception as refusal:  # noqa: BLE001 - a router logs it and reads on
+        except Exception as refusal:  # a router logs it and reads on
             say({"id": case["id"], "reject": {"text": f"{type(refusal).__name__}: {refusal}"}})
         else:
             spelled = {name: None if v is None else str(v) for name, v in value.items()}
