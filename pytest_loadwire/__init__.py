@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pytest_loadwire.contract.endpoint import EndpointContract as EndpointContract
     from pytest_loadwire.contract.publisher import PublisherContract as PublisherContract
     from pytest_loadwire.contract.scheduler import SchedulerContract as SchedulerContract
+    from pytest_loadwire.contract.subscriber import SubscriberContract as SubscriberContract
     from pytest_loadwire.contract.wire import WireContract as WireContract
     from pytest_loadwire.errors import LoadwireError as LoadwireError
     from pytest_loadwire.errors import WireError as WireError
@@ -39,6 +40,7 @@ _HOME = {
     "Message": "wire",
     "PublisherContract": "contract.publisher",
     "SchedulerContract": "contract.scheduler",
+    "SubscriberContract": "contract.subscriber",
     "WireContract": "contract.wire",
     "WireError": "errors",
 }

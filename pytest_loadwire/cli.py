@@ -6,6 +6,7 @@ Thin on purpose: each command calls one function of the library and shows what i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -88,6 +89,7 @@ def _commands() -> click.Group:
         raise SystemExit(0 if result.ok and not (strict and result.not_run) else 1)
 
     _add_reader_commands(commands)
+    _add_fleet_command(commands)
 
     @commands.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -106,6 +108,45 @@ def _commands() -> click.Group:
         raise SystemExit(regenerate(arguments))
 
     return commands
+
+
+def _add_fleet_command(commands: click.Group) -> None:
+    count = click.IntRange(min=1)
+
+    @commands.command()
+    @click.option("--scenario", default="steady", show_default=True, help="A name, or a file.")
+    @click.option("--workers", type=count, default=1, show_default=True, help="How many engines.")
+    @click.option("--ranks", type=count, default=1, show_default=True, help="Ranks of each.")
+    @click.option(
+        "--seconds",
+        type=click.FloatRange(min=0),
+        help="How long to run; by default until it is interrupted.",
+    )
+    def fleet(scenario: str, workers: int, ranks: int, seconds: float | None) -> None:
+        """Run fake engines on loopback: /server_info, /health and a load socket per rank.
+
+        Prints the URL of each engine, which is what a router adds. A file with a scenario is JSON,
+        or TOML from Python 3.11 on; the names of those that come with the kit are shown where one
+        is not known.
+
+        \b
+        Example:
+          loadwire fleet --workers 2 --ranks 4
+          loadwire fleet --scenario hostile --seconds 60
+        """  # noqa: D301 - as above
+        from pytest_loadwire.engine.fleet import Fleet, fleet_status  # noqa: PLC0415
+        from pytest_loadwire.errors import LoadwireError  # noqa: PLC0415
+
+        try:
+            # As real engines do, these drop what a router does not read in time (rule S2).
+            with Fleet(scenario, workers=workers, ranks=ranks, sheds=True) as engines:
+                for line in fleet_status(engines.engines):
+                    click.echo(line)
+                with contextlib.suppress(KeyboardInterrupt):
+                    engines.run(seconds)
+                click.echo(f"{engines.sent} messages in {engines.steps} steps")
+        except LoadwireError as error:
+            raise click.UsageError(str(error)) from error
 
 
 def _add_reader_commands(commands: click.Group) -> None:

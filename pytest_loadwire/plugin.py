@@ -19,6 +19,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pytest_loadwire.engine.fleet import Fleet
     from pytest_loadwire.harness.capture import Capture
     from pytest_loadwire.harness.clock import VirtualClock
     from pytest_loadwire.harness.native import NativeDecoder
@@ -176,6 +177,12 @@ def make_loadwire_publisher(request: pytest.FixtureRequest) -> Callable[..., Liv
 def make_loadwire_subscriber(request: pytest.FixtureRequest) -> Callable[..., LiveSubscriber]:
     """Makes live subscribers: `(endpoint or publisher, *, topic=b"load", revision=..., ...)`."""
     return _harness(request.config).subscriber
+
+
+@pytest.fixture
+def loadwire_fleet(request: pytest.FixtureRequest) -> Callable[..., Fleet]:
+    """Makes fake engines on loopback: `(scenario="steady", *, workers=1, ranks=1, ...)`."""
+    return _harness(request.config).fleet
 
 
 @pytest.fixture

@@ -156,7 +156,7 @@ def encode(stat: LoadStatRev1) -> bytes:
     try:
         payload = _encoder.encode(stat)
         _typed_decoder(type(stat)).decode(payload)
-    except (msgspec.MsgspecError, OverflowError, TypeError):
+    except (msgspec.MsgspecError, OverflowError, TypeError, ValueError, RecursionError):
         _refuse_values(stat)
         raise
     return payload
@@ -184,9 +184,10 @@ def decode(payload: Buffer, *, revision: int = LATEST) -> LoadStatRev1:
         if length > len(kind.__struct_fields__):
             try:
                 return _typed_decoder(kind).decode(data)
-            except (msgspec.MsgspecError, RecursionError):
-                # The exact reader says where and why; or, for an unknown tail that is nested
-                # deeper than msgspec goes, reads it after all (rule W8).
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+                # The exact reader says where and why (msgspec 0.18 lets a UnicodeDecodeError out);
+                # or, for an unknown tail that is nested deeper than msgspec goes, reads it after
+                # all (rule W8).
                 break
     return _read_exactly(data, reader)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
+from pytest_loadwire.judge import Outcome
+from pytest_loadwire.reader import Reader
 from pytest_loadwire.wire import LoadStatRev2
+from pytest_loadwire.witness import STRICT
 
 pytest_plugins = ["pytester"]
 
@@ -37,3 +40,24 @@ def reading() -> LoadStatRev2:
 def make_reading() -> Callable[..., LoadStatRev2]:
     """Makes such readings, told apart by their first count."""
     return _reading
+
+
+class _Reader:
+    """A reader of payloads as the router of revision 2, which is one function."""
+
+    name, revision, policies, reads_frames = "toy", 2, STRICT, False
+
+    def __init__(self, decode: Callable[[bytes], Outcome]) -> None:
+        self._decode = decode
+
+    def decode(self, payload: bytes, revision: int | None = None) -> Outcome:
+        return self._decode(payload)
+
+    def parse_frames(self, frames: Sequence[bytes], revision: int | None = None) -> Outcome:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def make_reader() -> Callable[[Callable[[bytes], Outcome]], Reader]:
+    """Makes readers of payloads out of functions."""
+    return _Reader

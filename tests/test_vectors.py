@@ -161,6 +161,14 @@ def test_damaged_file(copy: Path, name: str, old: str, new: str, says: str) -> N
     assert says in str(caught.value)
 
 
+def test_not_utf_8(copy: Path) -> None:
+    """A file that is no text is refused like any other damage."""
+    raw = (copy / "payloads.json").read_bytes()
+    (copy / "payloads.json").write_bytes(raw.replace(b"every slot", b"\xff\xfe", 1))
+    with pytest.raises(GoldenError, match=r"payloads\.json: "):
+        load(copy)
+
+
 @pytest.mark.parametrize(
     "change", [lambda v: setattr(v, "hex", ""), lambda v: setattr(v, "engine", None)]
 )

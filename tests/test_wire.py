@@ -71,6 +71,9 @@ VALUES: tuple[int | None, ...] = (
 # the ends of every msgpack integer width
 WIDTHS = [0, 1, 127, 128, 255, 256, 65_535, 65_536, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]
 
+ENDLESS: list[object] = []
+ENDLESS.append(ENDLESS)
+
 # value, reason, what the error says it got
 NO_COUNTS: list[tuple[object, str, str]] = [
     (-1, "out-of-range", "-1"),
@@ -84,7 +87,9 @@ NO_COUNTS: list[tuple[object, str, str]] = [
     (math.nan, "bad-type", "float nan"),
     (math.inf, "bad-type", "float inf"),
     ("7", "bad-type", "str '7'"),
+    ("\ud800", "bad-type", "str '\\ud800'"),
     (b"7", "bad-type", "bytes b'7'"),
+    (ENDLESS, "bad-type", "list [[...]]"),
     ([7], "bad-type", "list [7]"),
     ((), "bad-type", "tuple ()"),
     ({}, "bad-type", "dict {}"),

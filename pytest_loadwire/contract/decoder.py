@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from pytest_loadwire.contract.base import Contract, missing_hook
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.judge import Crashed, Refused, Taken, judge
 from pytest_loadwire.reader import smoke
 from pytest_loadwire.rules import POLICY_ANSWERS, Policy

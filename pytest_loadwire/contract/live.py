@@ -185,14 +185,9 @@ def _stalled(stage: Stage) -> Finding | None:
             return against("wrong-socket", "K1", "at most 8 messages to wait", got, Hazard.STALE)
         if finding := warnings.judge(0, "S2"):
             return finding
-        newest: Sequence[bytes] = ()
-        deadline = Deadline(DEFAULT_TIMEOUT)
-        while newest[1:2] != [(engine.sent - 1).to_bytes(8, "big")]:
-            if not deadline.remaining:
-                return against("not-sent", "S2", "the next heartbeat", "none came", Hazard.STALE)
-            engine.beat()
-            while ear.poll(_LOOK_MS):
-                newest = ear.recv_multipart()
+        newest = _catch_up(engine, ear)
+        if newest is None:
+            return against("not-sent", "S2", "the next heartbeat", "none came", Hazard.STALE)
         return contract.judge_message(
             newest, sequence=engine.sent - 1, reading="reading-a", rank=0, rule="S2"
         )
@@ -210,6 +205,22 @@ def _overrun(engine: Engine, ear: zmq.Socket[bytes]) -> list[int]:
         if _has_gap([*numbers, engine.sent]):
             return [*numbers, engine.sent]
     return numbers
+
+
+def _catch_up(engine: Engine, ear: zmq.Socket[bytes]) -> Sequence[bytes] | None:
+    """Send heartbeats until the newest one is what the subscriber has last, and return it."""
+    deadline = Deadline(DEFAULT_TIMEOUT)
+    patience = _LOOK_MS
+    while deadline.remaining:
+        engine.beat()
+        # Longer each time: a slow machine would for ever be one heartbeat behind.
+        patience *= 2
+        newest = (engine.sent - 1).to_bytes(8, "big")
+        while ear.poll(min(patience, deadline.remaining_ms)):
+            frames = ear.recv_multipart()
+            if frames[1:2] == [newest]:
+                return frames
+    return None
 
 
 def _has_gap(numbers: Sequence[int]) -> bool:

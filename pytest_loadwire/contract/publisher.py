@@ -371,12 +371,12 @@ class PublisherContract(EngineContract):
             return self.snapshot_of("reading-b")
 
         calls = [(True, None), *[(False, None)] * 6, (True, self.snapshot_of("reading-b"))]
-        for force, snapshot in calls:
-            try:
+        try:
+            for force, snapshot in calls:
                 self.publish(publisher, provider, force=force, snapshot=snapshot)
-            except Exception as error:
-                _first_of_the_harness(capture)
-                return crashed(error, "publishing to do nothing")._replace(rule=rule)
+        except Exception as error:
+            _first_of_the_harness(capture)
+            return crashed(error, "publishing to do nothing")._replace(rule=rule)
         if asked:
             return against("asked", rule, "nobody to be asked", f"the provider was, {asked} times")
         more = len(capture.frames) - sent

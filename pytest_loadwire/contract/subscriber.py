@@ -262,6 +262,7 @@ class SubscriberContract(Contract):
         down = fleet.add_engine(1)
         down.stop()
         nobody = "http://127.0.0.1:9"  # the port of the discard service, where nobody listens
+        play.rule = "C4"
         play.call("add_worker", nobody)
         play.call("add_worker", down.url)
         play.watch_sentinel()

@@ -125,8 +125,8 @@ class Watch:
         name = next(name for name in self._fields if name != "attn_dp_rank")
         for _ in range(times):
             self._beats += 1
-            values = dict.fromkeys(field_names(), 1)
-            beat = partial(engine.send, 0, LoadStat(**{**values, name: self._beats}))
+            values = {**dict.fromkeys(field_names(), 1), "attn_dp_rank": 0, name: self._beats}
+            beat = partial(engine.send, 0, LoadStat(**values))
 
             def seen(count: int = self._beats) -> bool:
                 load = self.look().get(engine.url)

@@ -36,7 +36,7 @@ class RankSocket:
         zmq.ZMQError: The address cannot be bound.
     """
 
-    __slots__ = ("_closed", "_endpoint", "_sequence", "_socket", "_topics", "lost")
+    __slots__ = ("_closed", "_endpoint", "_sequence", "_socket", "_lost", "_topics")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, *, sheds: bool, timeout: float
@@ -45,7 +45,7 @@ class RankSocket:
         self._sequence = 0
         self._topics: Counter[bytes] = Counter()
         self._closed: zmq.Socket[bytes] | None = None
-        self.lost = 0
+        self._lost = 0
         self._socket = context.socket(zmq.XPUB)
         try:
             self._socket.set_hwm(LOAD_PUB_HWM)
@@ -65,6 +65,12 @@ class RankSocket:
         """How many subscriptions that cover ``load`` are in place right now."""
         self._note_subscriptions()
         return sum(n for topic, n in self._topics.items() if TOPIC.startswith(topic))
+
+    @property
+    def lost(self) -> int:
+        """How many such subscriptions have ended."""
+        self._note_subscriptions()
+        return self._lost
 
     def publish(self, stat: LoadStatRev1) -> int:
         """Send one reading, and return its sequence; a send that fails takes one too (rule S1)."""
@@ -144,4 +150,4 @@ class RankSocket:
                 self._topics[topic] += 1
             elif event[:1] == b"\x00":
                 self._topics[topic] -= 1
-                self.lost += TOPIC.startswith(topic)
+                self._lost += TOPIC.startswith(topic)

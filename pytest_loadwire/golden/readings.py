@@ -127,12 +127,12 @@ def _ranks() -> Iterator[ReadingTimeline]:
     yield _timeline(
         "payload-swaps-the-ranks",
         "R3",
-        "ranks whose payloads name each other are told apart by their sockets",
+        "ranks whose payloads name each other, at first, are told apart by their sockets",
         """
         100     A on 5558 x2    | A never-published 0 1
         100.25  A.0 #0 a as 1   | A missing-rank 1
         100.5   A.1 #0 b as 0   | A a+b
-        100.75  A.0 #1 c as 1   | A b+c
+        100.75  A.0 #1 c as 0   | A b+c
         """,
     )
     yield _timeline(
@@ -394,8 +394,8 @@ def _revisions() -> Iterator[ReadingTimeline]:
         100     A on 5558 x2    | A never-published 0 1
         100.25  A.0 #0 a:1      | A missing-rank 1
         100.5   A.1 #0 b:1      | A a+b:1
-        100.75  A.0 #0 a        | A a+b:1
-        101     A.1 #0 b        | A a+b
+        100.75  A.0 #1 a        | A a+b:1
+        101     A.1 #1 b        | A a+b
         """,
     )
     yield _timeline(
@@ -406,8 +406,8 @@ def _revisions() -> Iterator[ReadingTimeline]:
         100     A on 5558 x2    | A never-published 0 1
         100.25  A.0 #0 a        | A missing-rank 1
         100.5   A.1 #0 b        | A a+b
-        100.75  A.1 #0 b:1      | A a+b:1
-        101     A.0 #0 a:1      | A a+b:1
+        100.75  A.1 #1 b:1      | A a+b:1
+        101     A.0 #1 a:1      | A a+b:1
         """,
     )
     yield _timeline(
@@ -417,8 +417,8 @@ def _revisions() -> Iterator[ReadingTimeline]:
         """
         100     A on 5558 x1    | A never-published 0
         100.25  A.0 #0 a:1      | A a:1
-        100.5   A.0 #0 b        | A b
-        100.75  A.0 #0 b:1      | A b:1
+        100.5   A.0 #1 b        | A b
+        100.75  A.0 #2 b:1      | A b:1
         """,
     )
 

@@ -108,8 +108,10 @@ class LiveSocket(zmq.Socket):  # type: ignore[type-arg]
             return
         deadline = Deadline(journal.timeout)
         while deadline.remaining:
-            super().send(self._ear.probe, zmq.NOBLOCK)
+            super().send(self._ear.next_probe(), zmq.NOBLOCK)
             if self._ear.hears_probe():
+                # The probes are consumed, and here libzmq takes notice: the pipe has room again.
+                self.get(zmq.EVENTS)
                 return
         raise journal.keep(
             DeadlineError(
@@ -142,7 +144,8 @@ class _Ear:
 
     def __init__(self, context: Any, endpoint: str) -> None:
         # Its own topic is what tells a probe from a message.
-        self.probe = b"~loadwire-probe-" + uuid4().hex.encode()
+        self._topic = b"~loadwire-probe-" + uuid4().hex.encode()
+        self._probes = 0
         self.endpoint = endpoint
         self.attached = False
         with privately():
@@ -154,17 +157,27 @@ class _Ear:
         self._socket.setsockopt(zmq.SUBSCRIBE, b"")
         self._socket.connect(endpoint)
 
+    def next_probe(self) -> bytes:
+        """A probe that was not sent yet."""
+        self._probes += 1
+        return b"%s-%d" % (self._topic, self._probes)
+
     def hears_probe(self) -> bool:
-        """Whether a probe has arrived. Looks for a moment."""
-        if self._socket.poll(_PROBE_MS):
-            self.attached = self._socket.recv_multipart() == [self.probe]
+        """Whether the newest probe has arrived. Looks for a moment.
+
+        An earlier one proves less: those between still stand in a pipe that holds 8 messages, and
+        the first message would be dropped behind them.
+        """
+        newest = b"%s-%d" % (self._topic, self._probes)
+        while not self.attached and self._socket.poll(_PROBE_MS):
+            self.attached = self._socket.recv_multipart() == [newest]
         return self.attached
 
     def take(self, deadline: Deadline) -> tuple[bytes, ...] | None:
         """The next message that is no probe, or None when time is up."""
         while self._socket.poll(deadline.remaining_ms):
             frames = self._socket.recv_multipart()
-            if frames != [self.probe]:
+            if not frames[0].startswith(self._topic):
                 return tuple(frames)
         return None
 

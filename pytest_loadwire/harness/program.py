@@ -14,8 +14,8 @@ import subprocess
 import weakref
 from typing import IO, TYPE_CHECKING, Any
 
+from pytest_loadwire.deadline import Deadline
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import Deadline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,6 +10,7 @@ from pytest_loadwire.harness.hygiene import SocketWatch
 from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
 
 if TYPE_CHECKING:
+    from pytest_loadwire.engine.fleet import Fleet
     from pytest_loadwire.errors import LoadwireError
 
 
@@ -38,6 +39,13 @@ class HarnessSession:
         """A `LiveSubscriber`."""
         kwargs.setdefault("timeout", self._timeout)
         return self._handed_out.enter_context(LiveSubscriber(*args, **kwargs))
+
+    def fleet(self, *args: Any, **kwargs: Any) -> Fleet:
+        """A `Fleet`."""
+        from pytest_loadwire.engine.fleet import Fleet  # noqa: PLC0415 - few tests need it
+
+        kwargs.setdefault("timeout", self._timeout)
+        return self._handed_out.enter_context(Fleet(*args, **kwargs))
 
     def capture(self, target: str, mode: str | None = None, **kwargs: Any) -> Capture:
         """A `Capture`, in place at once."""

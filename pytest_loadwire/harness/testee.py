@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline
 from pytest_loadwire.harness.program import GRACE, MAX_LINE, Program, StartError
 from pytest_loadwire.judge import Crashed, Refused, Taken
 from pytest_loadwire.rules import POLICY_ANSWERS, Policy

@@ -26,7 +26,7 @@ class Table(Protocol):
     def add(self, worker: str) -> object:
         """A worker joins."""
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> object:
+    def advertise(self, worker: str, places: Sequence[int], /) -> object:
         """It advertises one port per rank."""
 
     def withdraw(self, worker: str) -> object:

@@ -48,9 +48,9 @@ RECONNECT_MAX_MS = 1000
 """Each further attempt waits twice as long, up to this: an engine that loads its model for minutes
 is not asked 50 times a second for each rank, and is found again within the freshness window."""
 
-LARGEST_FRAME = 2**20
-"""Bytes of one frame. libzmq hangs up on a peer that announces more, and dials it again: without a
-limit a single frame could take all memory."""
+LARGEST_FRAME = 2**24
+"""Bytes of one frame, since without a limit one frame could take all memory. On a peer that
+announces more libzmq hangs up for good, as on one that does not speak ZMTP; see `_Source.heard`."""
 
 REDISCOVER_S = 10.0
 """Seconds between two looks at what a worker advertises, since a restart may change it."""
@@ -64,7 +64,7 @@ _BATCH = 64  # messages of one rank in a row, before the others have a turn
 class _Source:
     """The subscription of one rank."""
 
-    __slots__ = ("endpoint", "fd", "rank", "socket", "worker")
+    __slots__ = ("endpoint", "fd", "heard", "rank", "socket", "worker")
 
     def __init__(self, worker: _Worker, endpoint: RankEndpoint, sub: zmq.Socket[bytes]) -> None:
         self.worker = worker
@@ -73,6 +73,10 @@ class _Source:
         self.socket = sub
         # Readable whenever libzmq has something to do for the socket, a message for one.
         self.fd = int(sub.getsockopt(zmq.FD))
+        # When something came last. libzmq reconnects by itself, but not behind a protocol error:
+        # not if another program had the port for a moment while the engine restarted. So whoever
+        # is silent for longer than the window is dialled anew, when the worker is looked at next.
+        self.heard = time.monotonic()
 
 
 @dataclass(eq=False)
@@ -339,12 +343,16 @@ class LoadSubscriber:
         receive, table = source.socket.recv_multipart, self._table
         url, rank = source.worker.url, source.rank
         with self._changed:
+            count = 0
             try:
-                for _ in range(_BATCH):
+                while count < _BATCH:
                     table.receive(url, rank, receive(zmq.NOBLOCK))
+                    count += 1
             except zmq.Again:
                 # Only behind this is the descriptor quiet, and speaks up for the next message.
                 self._ready.discard(source)
+            if count:
+                source.heard = time.monotonic()
             if self._waiting:
                 self._changed.notify_all()
 
@@ -358,7 +366,7 @@ class LoadSubscriber:
                     self._subscribe(worker, ())
                 elif isinstance(found, Plan) and len(found.endpoints) <= self._most_ranks:
                     self._subscribe(worker, found.endpoints)
-                    self._table.advertise(worker.url, _ports(found))
+                    self._table.advertise(worker.url, _places(found))
                 else:
                     if isinstance(found, Plan):
                         worker.error = f"{found.dp_size} ranks, and {self._most_ranks} are the most"
@@ -368,10 +376,12 @@ class LoadSubscriber:
                 self._changed.notify_all()
 
     def _subscribe(self, worker: _Worker, endpoints: Sequence[RankEndpoint]) -> None:
-        """Open what is new, close what is gone, and leave alone what stays."""
+        """Open what is new, close what is gone or silent, and leave alone what stays."""
         wanted = {endpoint.rank: endpoint for endpoint in endpoints}
+        silent = time.monotonic() - self._table.window
         for rank, source in list(worker.sources.items()):
-            if rank not in wanted or wanted[rank].endpoint != source.endpoint:
+            stays = rank in wanted and wanted[rank].endpoint == source.endpoint
+            if not stays or source.heard < silent:
                 del worker.sources[rank]
                 self._ready.discard(source)
                 self._selector.unregister(source.fd)
@@ -411,8 +421,8 @@ class LoadSubscriber:
         return sub
 
 
-def _ports(found: Plan) -> list[int]:
-    """The port of every rank, one past 65535 as well: it makes the worker unknown (rule C3)."""
-    dialled = [int(endpoint.endpoint.rpartition(":")[2]) for endpoint in found.endpoints]
+def _places(found: Plan) -> list[str]:
+    """Where every rank is dialled; one that cannot be makes the worker unknown (rule C3)."""
+    dialled = [endpoint.endpoint for endpoint in found.endpoints]
     # One stands for all of them: nobody makes a list of what a worker may claim to have.
-    return [*dialled, dialled[-1] + 1] if found.skipped else dialled
+    return [*dialled, "past port 65535"] if found.skipped else dialled

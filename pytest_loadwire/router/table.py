@@ -23,7 +23,7 @@ from pytest_loadwire.rules import Reason, Unknown
 from pytest_loadwire.wire import LATEST, REVISIONS, LoadStatRev1, Message, field_names, parse_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from typing_extensions import Buffer
 
@@ -112,10 +112,10 @@ class RankStats:
 class _Rank:
     """One rank's socket: where it is dialled, its newest reading, and its statistics."""
 
-    __slots__ = ("at", "port", "stat", "stats")
+    __slots__ = ("at", "place", "stat", "stats")
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, place: Hashable) -> None:
+        self.place = place
         self.stat: LoadStatRev1 | None = None
         self.at = -math.inf
         self.stats = RankStats()
@@ -167,21 +167,21 @@ class ReadingTable:
         """A worker joins; until it advertises load its load is unknown (rule C4). Idempotent."""
         self._workers.setdefault(worker, [])
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> None:
-        """A worker advertises one load port per rank; it is added if need be.
+    def advertise(self, worker: str, places: Sequence[Hashable]) -> None:
+        """A worker advertises one load socket per rank; it is added if need be.
 
-        A rank whose port is the one it had keeps its reading. On another port it is another
-        socket, and starts without one (rule R3). Ranks that are no longer advertised are forgotten.
+        A rank at the place where it was keeps its reading. Elsewhere it is another socket, and
+        starts without one (rule R3). Ranks that are no longer advertised are forgotten.
 
         Args:
             worker: The worker.
-            ports: The port of rank 0, 1, and so on, also of a rank that is never dialled, since a
-                worker is known only when all of its ranks are (rule C3).
+            places: Where rank 0, 1, and so on are dialled: a port, or an endpoint. Also for a rank
+                that cannot be dialled, since a worker is known only when all of its ranks are (C3).
         """
         before = self._workers.get(worker, ())
         self._workers[worker] = [
-            before[rank] if rank < len(before) and before[rank].port == port else _Rank(port)
-            for rank, port in enumerate(ports)
+            before[rank] if rank < len(before) and before[rank].place == place else _Rank(place)
+            for rank, place in enumerate(places)
         ]
 
     def withdraw(self, worker: str) -> None:

@@ -20,7 +20,7 @@ BUILT = HERE / ".build"
 SECONDS = 600.0
 """How long one tool may take; a first build downloads its libraries."""
 
-MEMORY = 4 * 2**20
+MEMORY = 2**20
 """KiB of address space for a program that would allocate whatever a header announces."""
 
 
@@ -77,6 +77,14 @@ def java(program: str) -> list[str]:
 def python(program: str) -> list[str]:
     """The command of a Python decoder, which needs no building."""
     return [sys.executable, str(HERE / "python" / f"{program}.py")]
+
+
+def crate() -> list[str]:
+    """The command of the testee in this repository's own crate."""
+    target = HERE.parents[1] / "rust-check"
+    manifest = ["--manifest-path", str(target / "Cargo.toml")]
+    _run(["cargo", "build", "-q", "--features=cli", "--bins", *manifest])
+    return [str(target / "target" / "debug" / "loadwire-check"), "decode"]
 
 
 def _make_rust(source: Path, out: Path) -> None:

@@ -6,11 +6,13 @@ from fnmatch import fnmatchcase
 
 import pytest
 
+from decoders import build
 from decoders.build import NotBuiltError
 from decoders.catalogue import WILD, Expected, Wild, asked
 from decoders.table import README, between, conformance_table, skew_table
-from pytest_loadwire import vectors
+from pytest_loadwire import conform, skew, vectors
 from pytest_loadwire.conform import Conformance
+from pytest_loadwire.harness.testee import Testee
 from pytest_loadwire.vectors import Accept, Declare, Reject
 
 Broken = set[tuple[str, str, str]]
@@ -64,6 +66,21 @@ def test_the_greeting_names_the_decoder(decoder: Wild):
     result, row = asked(decoder.name)
 
     assert (decoder.name, decoder.name) == (result.name, row.name)
+
+
+def test_the_crate_of_this_repository_conforms():
+    """The Rust crate is a testee too, and the only one here that takes whole messages."""
+    missing = _missing(WILD[0])
+    if missing is not None:
+        pytest.skip(f"NOT RUN: {missing}")
+
+    with Testee(build.crate()) as testee:
+        result = conform.run(testee)
+        row = skew.ask(testee)
+        ending = testee.finish()
+
+    assert ([], {}, None) == (result.failures, result.not_run, ending)
+    assert "either" == row.advice
 
 
 def test_the_readme_shows_the_tables_of_this_run():

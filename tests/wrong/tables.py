@@ -144,7 +144,7 @@ class KeyedByPort(ReadingTable):
     def _store(self, source: _Rank, message: Message) -> None:
         for ranks in self._workers.values():
             for rank in ranks:
-                if rank.port == source.port:
+                if rank.place == source.place:
                     super()._store(rank, message)
 
 
@@ -340,9 +340,9 @@ class SameReadingIsNoNews(ReadingTable):
 class AdvertisedOnce(ReadingTable):
     """Looks at the first advertisement only."""
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> None:
+    def advertise(self, worker: str, places: Sequence[Any]) -> None:
         if not self._workers.get(worker):
-            super().advertise(worker, ports)
+            super().advertise(worker, places)
 
     def withdraw(self, worker: str) -> None:
         pass
@@ -351,24 +351,24 @@ class AdvertisedOnce(ReadingTable):
 class AdvertisedAnew(ReadingTable):
     """Starts over with every advertisement."""
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> None:
+    def advertise(self, worker: str, places: Sequence[Any]) -> None:
         super().withdraw(worker)
-        super().advertise(worker, ports)
+        super().advertise(worker, places)
 
 
 class KeepsReadingsOfOtherPorts(ReadingTable):
     """Keys a reading by the rank's number alone."""
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> None:
-        super().advertise(worker, range(len(ports)))
+    def advertise(self, worker: str, places: Sequence[Any]) -> None:
+        super().advertise(worker, range(len(places)))
 
 
 class RanksNeverLeave(ReadingTable):
     """Adds ranks and never takes one away."""
 
-    def advertise(self, worker: str, ports: Sequence[int]) -> None:
-        known = [rank.port for rank in self._workers.get(worker, ())]
-        super().advertise(worker, [*ports, *known[len(ports) :]])
+    def advertise(self, worker: str, places: Sequence[Any]) -> None:
+        known = [rank.place for rank in self._workers.get(worker, ())]
+        super().advertise(worker, [*places, *known[len(places) :]])
 
 
 # Who does it wrong, and the rules of the timelines by which it must be caught.
