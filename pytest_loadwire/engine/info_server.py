@@ -63,7 +63,8 @@ class InfoServer:
         if self._closing:
             return
         self._closing = True
-        self._wake.send(b"\0")
+        with contextlib.suppress(OSError):  # the thread has seen it already
+            self._wake.send(b"\0")
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise DeadlineError(f"the info server did not stop in {timeout:g} s: an answer hangs")

@@ -36,7 +36,7 @@ class RankSocket:
         zmq.ZMQError: The address cannot be bound.
     """
 
-    __slots__ = ("_closed", "_endpoint", "_sequence", "_socket", "_lost", "_topics")
+    __slots__ = ("_closed", "_endpoint", "_lost", "_sequence", "_socket", "_topics")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, *, sheds: bool, timeout: float

@@ -81,8 +81,12 @@ class Program:
             os.set_blocking(_fd(pipe), False)
         for pipe in (self._stdout, self._stderr):
             self._selector.register(_fd(pipe), selectors.EVENT_READ)
+        # Its end shows on its output, unless somebody whom it started holds that open.
+        self._end_fd = _watch(process.pid)
+        if self._end_fd is not None:
+            self._selector.register(self._end_fd, selectors.EVENT_READ)
         # Whoever forgets us leaves no process behind.
-        self._finalizer = weakref.finalize(self, _end, process, self._selector)
+        self._finalizer = weakref.finalize(self, _end, process, self._selector, self._end_fd)
 
     def send(self, line: bytes) -> None:
         """Queue a line; it goes out while an answer is waited for."""
@@ -105,7 +109,9 @@ class Program:
             if late or self._stdout is None or len(self._lines) > MAX_LINE:
                 return None
             # Some programs are never silent, so the clock decides and not whether anything came.
-            late = not self._serve(deadline.remaining) or not deadline.remaining
+            # What a process wrote before its end can be read at once, so nothing is worth a wait.
+            patience = 0 if self.status is not None else deadline.remaining
+            late = not self._serve(patience) or not deadline.remaining
 
     @property
     def ended(self) -> bool:
@@ -170,7 +176,9 @@ class Program:
             if only is not None and key.fd != _fd(only):
                 continue
             moved = True
-            if self._stdin is not None and key.fd == _fd(self._stdin):
+            if key.fd == self._end_fd:
+                self._selector.unregister(key.fd)
+            elif self._stdin is not None and key.fd == _fd(self._stdin):
                 self._write(key.fd)
             elif self._stdout is not None and key.fd == _fd(self._stdout):
                 if not self._read(key.fd, self._lines):
@@ -209,7 +217,18 @@ def _fd(pipe: IO[bytes] | None) -> int:
     return pipe.fileno()
 
 
-def _end(process: subprocess.Popen[Any], selector: selectors.BaseSelector) -> None:
+def _watch(pid: int) -> int | None:
+    """A file descriptor that can be read once a process has ended, where the system has such."""
+    open_it = getattr(os, "pidfd_open", None)
+    try:
+        return None if open_it is None else int(open_it(pid))
+    except OSError:  # an older kernel
+        return None
+
+
+def _end(
+    process: subprocess.Popen[Any], selector: selectors.BaseSelector, end_fd: int | None
+) -> None:
     # The group is named after its first process, and lives as long as anyone in it. The errors say
     # that all are gone or, as macOS puts it, that none is left that may be killed.
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -219,4 +238,6 @@ def _end(process: subprocess.Popen[Any], selector: selectors.BaseSelector) -> No
         if pipe is not None:
             pipe.close()
     selector.close()
+    if end_fd is not None:
+        os.close(end_fd)
     process.wait()

@@ -41,8 +41,8 @@ HIGH_WATER_MARK = 8
 """How many messages of one rank wait to be read (rule K1)."""
 
 RECONNECT_MS = 20
-"""Milliseconds to the first attempt to reconnect. libzmq waits up to twice as long at random, and
-100 by default. A restarted engine publishes at once, and this is how long nobody hears it."""
+"""Milliseconds to the first attempt to reconnect; libzmq's default is 100. A restarted engine
+publishes at once, and this is for how long nobody hears it."""
 
 RECONNECT_MAX_MS = 1000
 """Each further attempt waits twice as long, up to this: an engine that loads its model for minutes
@@ -333,6 +333,10 @@ class LoadSubscriber:
                         self._ready.add(key.data)
                 for source in tuple(self._ready):
                     self._read(source)
+                if self._waiting:
+                    # Once for all of them: who waits looks at every worker.
+                    with self._changed:
+                        self._changed.notify_all()
         finally:
             self._selector.close()
             self._context.destroy(linger=0)
@@ -353,8 +357,6 @@ class LoadSubscriber:
                 self._ready.discard(source)
             if count:
                 source.heard = time.monotonic()
-            if self._waiting:
-                self._changed.notify_all()
 
     def _take_commands(self) -> None:
         with contextlib.suppress(BlockingIOError):

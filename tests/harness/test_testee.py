@@ -59,7 +59,7 @@ FAILURES = [
     ),
     (
         "print(json.dumps(answer))",
-        'unflushed: no answer to case 2 within 0.5 s, and then, when its input was closed, \'{"id":',
+        "unflushed: no answer to case 2 within 0.5 s, and then, when its input was closed, '{\"id",
     ),
     (
         "sys.stdout.write(json.dumps(answer)); sys.stdout.flush()",

@@ -184,6 +184,18 @@ def test_texts_are_not_read_on_request(outcomes: Any) -> None:
     assert {"V1"} == {o.rule for o in outcomes(Mute) if o.how == "failed"}
 
 
+@pytest.mark.parametrize("value", [[], "null", 0, object()])
+def test_a_block_is_null_or_a_mapping(value: object, outcomes: Any) -> None:
+    """Anything else on /server_info is a failure, where null is owed as well."""
+
+    class Other(Ours):
+        def describe(self, **engine: Any) -> Any:
+            return super().describe(**engine) or value
+
+    crashed = {o.case for o in outcomes(Other) if o.deed == "crashed"}
+    assert {"block-no-config", "block-no-config/server-info"} <= crashed
+
+
 def test_more_keys_are_tolerated(outcomes: Any) -> None:
     """SGLang 0.5.23 adds replay_endpoint_port_base, and later engines may add more."""
 

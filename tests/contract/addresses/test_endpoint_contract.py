@@ -6,14 +6,19 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from wrong.parsers import PythonPorts
+from wrong.parsers import CrashesOnNothing, ForgetfulResolver, PythonPorts
 from wrong.plain import WRONG, Plain
 from wrong.resolvers import (
+    AnyHostBinds,
     DefaultOn,
+    ExplicitWithoutKV,
     NoisyOff,
+    NoOverlapCheck,
     PackedOverReplay,
+    PastTheLastPort,
     SaysNothingOfUse,
     SilentDecline,
+    SubstringWildcard,
 )
 
 from pytest_loadwire import Deviation, EndpointContract
@@ -85,6 +90,30 @@ def test_every_vector_catches_an_engine(outcomes: Any) -> None:
     idle = [vector.id for vector in load().endpoints if vector.id not in caught]
     assert [] == [case for case in idle if not any(fnmatchcase(case, kept) for kept in KEPT)]
     assert [] == [kept for kept in KEPT if not any(fnmatchcase(case, kept) for case in idle)]
+
+
+# an engine, the group of the grid that catches it, the rule and deed that are named
+ON_THE_GRID = [
+    (DefaultOn, "star", "E1", "wrong-range"),
+    (PackedOverReplay, "star", "E2", "wrong-range"),
+    (NoOverlapCheck, "ipv4", "E3", "wrong-range"),
+    (SubstringWildcard, "ipv6", "E4", "wrong-range"),
+    (AnyHostBinds, "star", "E4", "wrong-range"),
+    (SilentDecline, "ipc", "E5", "wrong-reason"),
+    (PastTheLastPort, "0-0-0-0", "E6", "wrong-range"),
+    (ExplicitWithoutKV, "no-config", "E7", "accepted"),
+    (ForgetfulResolver, "ipv6-any", "E7", "wrong-range"),
+    (CrashesOnNothing, "no-config", "E5", "crashed"),
+]
+
+
+@pytest.mark.parametrize(("engine", "group", "rule", "deed"), ON_THE_GRID)
+def test_the_grid_asks_no_oracle(
+    engine: type[Plain], group: str, rule: str, deed: str, outcomes: Any
+) -> None:
+    """Over a grid of engines every range is clear of the others, whoever computed it."""
+    (found,) = (o for o in outcomes(engine)[::-1] if o.case == f"grid-{group}" and "E2-" in o.text)
+    assert (rule, deed) == (found.rule, found.deed)
 
 
 # what resolve returns, what the contract makes of it

@@ -1,0 +1,67 @@
+"""``loadwire fleet``: what is printed, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+from click.testing import CliRunner, Result
+
+from pytest_loadwire import cli
+
+LINE = r"(http://127\.0\.0\.1:\d+)  2 rank\(s\), ports (\d+) to (\d+)"
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli._commands(), ["fleet", *arguments], prog_name="loadwire")
+
+
+def test_urls_and_a_count() -> None:
+    """A line for each engine with its URL and ports, and at the end what was sent."""
+    result = invoke("--workers", "2", "--ranks", "2", "--seconds", "0.1")
+    assert result.exit_code == 0, result.output
+    first, second, last = result.output.splitlines()
+    assert all(re.fullmatch(LINE, line) for line in (first, second))
+    assert last == "4 messages in 1 steps"
+
+
+def test_a_scenario_file(tmp_path: Path) -> None:
+    """A scenario may be a file."""
+    file = tmp_path / "late.json"
+    file.write_text(json.dumps({"name": "late", "advertised": False}))
+    result = invoke("--scenario", str(file), "--seconds", "0")
+    assert result.exit_code == 0, result.output
+    assert "not advertised" in result.output
+
+
+def test_an_unknown_scenario() -> None:
+    """A scenario that there is not is a wrong call, and the answer lists those that there are."""
+    result = invoke("--scenario", "rush")
+    assert result.exit_code == 2
+    assert "no scenario of this name (steady, ramp," in result.output
+
+
+def test_an_interrupt_ends_it() -> None:
+    """It runs until it is interrupted, answers meanwhile, and ends well."""
+    command = [sys.executable, "-m", "pytest_loadwire.cli", "fleet", "--ranks", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        try:
+            assert run.stdout is not None
+            match = re.match(LINE, run.stdout.readline())
+            assert match is not None
+            with urlopen(f"{match[1]}/server_info", timeout=5) as answer:  # noqa: S310
+                block = json.load(answer)["kv_events"]
+            assert int(match[2]) == block["load_endpoint_port_base"]
+            run.send_signal(signal.SIGINT)
+            output, errors = run.communicate(timeout=10)
+        finally:
+            run.kill()
+    assert (0, "") == (run.returncode, errors)
+    assert re.fullmatch(r"\d+ messages in \d+ steps\n", output)
