@@ -72,13 +72,14 @@ def _commands() -> click.Group:
           loadwire check --json | jq .totals
         """  # noqa: D301 - the character itself keeps click from filling the lines
         from pytest_loadwire.check import run  # noqa: PLC0415 - zmq and cffi only when asked for
+        from pytest_loadwire.harness.native import NativeUnavailable  # noqa: PLC0415
         from pytest_loadwire.vectors import GoldenError  # noqa: PLC0415
 
         progress = Console(stderr=True)
         try:
             with progress.status("starting", spinner="line") as status:
                 result = run(root, native=native, progress=status.update)
-        except GoldenError as error:
+        except (GoldenError, NativeUnavailable) as error:
             raise click.UsageError(str(error)) from error
         # What a machine does not run nobody notices, so there it counts.
         strict = bool(os.environ.get("CI"))

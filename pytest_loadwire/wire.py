@@ -8,22 +8,23 @@ here". :func:`verify` grades the bytes of an engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
+from pytest_loadwire import exact
 from pytest_loadwire.errors import WireError
-from pytest_loadwire.rules import Reason
-from pytest_loadwire.tokens import (
-    NEVER_USED,
-    Kind,
-    TokenError,
-    is_array_marker,
-    item_end,
-    read_token,
+from pytest_loadwire.exact import (
+    Names,
+    array_length,
+    element_name,
+    lookalike,
+    not_canonical,
+    read_exactly,
 )
+from pytest_loadwire.rules import Reason
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 TOPIC = b"load"
 """Frame 0 of every message (rule F2)."""
 
-TAG = "LoadStat"
+TAG = exact.TAG
 """Element 0 of every payload (rule W1)."""
 
 MAX_COUNT = 2**64 - 1
@@ -121,8 +122,15 @@ def field_names(revision: int = LATEST) -> tuple[str, ...]:
 
 
 def revision_of(stat: LoadStatRev1) -> int:
-    """The number of the revision that ``stat`` is a value of."""
-    return next(number for number, kind in REVISIONS.items() if type(stat) is kind)
+    """The number of the revision that ``stat`` is a value of.
+
+    Raises:
+        ValueError: Its class is none of `REVISIONS`.
+    """
+    for number, kind in REVISIONS.items():
+        if type(stat) is kind:
+            return number
+    raise ValueError(f"{type(stat).__name__} is no revision of LoadStat")
 
 
 def to_dict(stat: LoadStatRev1) -> dict[str, int | None]:
@@ -178,17 +186,20 @@ def decode(payload: Buffer, *, revision: int = LATEST) -> LoadStatRev1:
         ValueError: There is no such revision.
     """
     reader = _reader(revision)
-    data = bytes(memoryview(payload))
-    length = _array_length(data)
-    for kind in _newest_first(reader):
-        if length > len(kind.__struct_fields__):
-            try:
-                return _typed_decoder(kind).decode(data)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-                # The exact reader says where and why (msgspec 0.18 lets a UnicodeDecodeError out);
-                # or, for an unknown tail that is nested deeper than msgspec goes, reads it after
-                # all (rule W8).
-                break
+    data = payload if type(payload) is bytes else bytes(memoryview(payload))
+    by_first_byte, by_length, _ = _reading(reader)
+    decode_typed = by_first_byte.get(data[:1])
+    if decode_typed is None:
+        length = array_length(data)
+        decode_typed = next((typed for most, typed in by_length if length > most), None)
+    if decode_typed is not None:
+        try:
+            return decode_typed(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            # The exact reader says where and why (msgspec 0.18 lets a UnicodeDecodeError out); or,
+            # for an unknown tail that is nested deeper than msgspec goes, reads it after all
+            # (rule W8).
+            pass
     return _read_exactly(data, reader)
 
 
@@ -216,7 +227,7 @@ def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message
             recognised, and the error's hint says so (rule F5).
         ValueError: There is no such revision.
     """
-    parts = [bytes(memoryview(frame)) for frame in frames]
+    parts = [x if type(x) is bytes else bytes(memoryview(x)) for x in frames]
     if len(parts) != 3:
         alone = len(parts) == 1 and _is_load_stat(parts[0])
         raise WireError(
@@ -227,7 +238,7 @@ def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message
         )
     topic, sequence, payload = parts
     if topic != TOPIC:
-        hint = _lookalike(payload)
+        hint = lookalike(payload)
         if hint is None and topic.startswith(TOPIC):
             hint = "ZeroMQ subscriptions match by prefix, so the topic has to be compared"
         raise WireError(Reason.BAD_TOPIC, frame=0, expected=repr(TOPIC), got=repr(topic), hint=hint)
@@ -269,7 +280,7 @@ def verify(payload: Buffer, *, revision: int = LATEST) -> LoadStatRev1:
     kind = _reader(revision)
     data = bytes(memoryview(payload))
     stat = decode(data, revision=revision)
-    length = _array_length(data)
+    length = array_length(data)
     elements = len(kind.__struct_fields__) + 1
     if length != elements:
         short = length < elements
@@ -279,13 +290,13 @@ def verify(payload: Buffer, *, revision: int = LATEST) -> LoadStatRev1:
             rule="W4",
             offset=0,
             element=element,
-            field=_element_name(kind, element),
+            field=element_name(kind.__struct_fields__, element),
             expected=f"exactly the {elements} elements of revision {revision}",
             got=f"{length}",
         )
     canonical = encode(stat)
     if data != canonical:
-        raise _not_canonical(data, canonical, kind)
+        raise not_canonical(data, canonical, kind.__struct_fields__)
     return stat
 
 
@@ -317,118 +328,33 @@ def _typed_decoder(kind: type[LoadStatRev1]) -> msgspec.msgpack.Decoder[LoadStat
     return msgspec.msgpack.Decoder(kind)
 
 
+_Decode = Callable[["Buffer"], LoadStatRev1]
+
+
+class _Reading(NamedTuple):
+    """How a reader of one revision reads: decoders, and the revisions that it knows."""
+
+    by_first_byte: dict[bytes, _Decode]  # of the arrays whose length is in it, up to 15
+    by_length: list[tuple[int, _Decode]]  # for arrays of more than so many elements, newest first
+    revisions: dict[Names, type[LoadStatRev1]]  # newest first
+
+
 @cache
-def _newest_first(reader: type[LoadStatRev1]) -> tuple[type[LoadStatRev1], ...]:
-    return tuple(kind for kind in reader.__mro__ if issubclass(kind, LoadStatRev1))
-
-
-def _array_length(data: bytes) -> int:
-    """How many elements the array announces, or -1 where there is no array header."""
-    if data and data[0] & 0xF0 == 0x90:
-        return data[0] & 0x0F
-    try:
-        token = read_token(data, 0)
-    except TokenError:
-        return -1
-    return token.children if token.kind is Kind.ARRAY else -1
-
-
-def _element_name(kind: type[LoadStatRev1], element: int | None) -> str | None:
-    """What element ``element`` is called, as far as any revision up to ``kind`` knows it."""
-    if element is None or element > len(kind.__struct_fields__):
-        return None
-    return kind.__struct_fields__[element - 1] if element else "tag"
+def _reading(reader: type[LoadStatRev1]) -> _Reading:
+    kinds = [kind for kind in reader.__mro__ if issubclass(kind, LoadStatRev1)]
+    by_length = [(len(kind.__struct_fields__), _typed_decoder(kind).decode) for kind in kinds]
+    by_first_byte = {
+        bytes([0x90 | length]): decode_typed
+        for most, decode_typed in reversed(by_length)
+        for length in range(most + 1, 16)
+    }
+    return _Reading(by_first_byte, by_length, {kind.__struct_fields__: kind for kind in kinds})
 
 
 def _read_exactly(data: bytes, reader: type[LoadStatRev1]) -> LoadStatRev1:
-    """The exact meaning of a payload, element by element from the front; the first fault wins."""
-    fault = _Faults(data, reader)
-    if data and data[0] != NEVER_USED and not is_array_marker(data[0]):
-        raise fault.at(Reason.NOT_ARRAY, 0, None, "an array", _describe(data))
-    try:
-        header = read_token(data, 0)
-    except TokenError as error:
-        raise fault.broken(error, None) from None
-    length = header.children
-    if not length:
-        raise fault.at(Reason.TOO_SHORT, 0, 0, f"the tag {TAG!r}", "an empty array")
-    # An element is read whole before it is judged: cut short comes before wrong.
-    position = fault.item_end(header.end, 0)
-    tag = read_token(data, header.end)
-    if tag.kind is not Kind.STR or tag.value != TAG.encode():
-        raise fault.at(Reason.BAD_TAG, tag.start, 0, f"the str {TAG!r}", tag.describe())
-    if length <= len(LoadStatRev1.__struct_fields__):
-        raise fault.at(
-            Reason.TOO_SHORT,
-            0,
-            length,
-            f"an array of at least {len(LoadStatRev1.__struct_fields__) + 1}",
-            f"{length}",
-        )
-    kind = next(kind for kind in _newest_first(reader) if length > len(kind.__struct_fields__))
-    values: dict[str, Any] = {}
-    for element, name in enumerate(kind.__struct_fields__, 1):
-        end = fault.item_end(position, element)
-        token = read_token(data, position)
-        nullable = name == "attn_dp_rank"
-        if token.kind is not Kind.INT and not (nullable and token.kind is Kind.NIL):
-            wanted = "an unsigned integer or nil" if nullable else "an unsigned integer"
-            raise fault.at(Reason.BAD_TYPE, position, element, wanted, token.describe())
-        if isinstance(token.value, int) and token.value < 0:
-            raise fault.at(Reason.OUT_OF_RANGE, position, element, "0 to 2^64-1", str(token.value))
-        values[name] = token.value
-        position = end
-    for element in range(len(kind.__struct_fields__) + 1, length):
-        position = fault.item_end(position, element)
-    if position != len(data):
-        surplus = len(data) - position
-        raise fault.at(
-            Reason.TRAILING_BYTES, position, None, "the end of the payload", f"{surplus} more bytes"
-        )
-    return kind(**values)
-
-
-class _Faults:
-    """Turns what goes wrong in one payload into a `WireError` with its place."""
-
-    def __init__(self, data: bytes, reader: type[LoadStatRev1]) -> None:
-        self.data = data
-        self.reader = reader
-
-    def at(
-        self,
-        reason: Reason,
-        offset: int,
-        element: int | None,
-        expected: str,
-        got: str,
-    ) -> WireError:
-        hint = None
-        if reason in (Reason.NOT_ARRAY, Reason.BAD_TAG):
-            hint = _lookalike(self.data)
-        return WireError(
-            reason,
-            offset=offset,
-            element=element,
-            field=_element_name(self.reader, element),
-            expected=expected,
-            got=got,
-            hint=hint,
-        )
-
-    def item_end(self, start: int, element: int) -> int:
-        try:
-            return item_end(self.data, start)
-        except TokenError as error:
-            raise self.broken(error, element) from None
-
-    def broken(self, error: TokenError, element: int | None) -> WireError:
-        if error.reason == "malformed":
-            wanted, got = "a msgpack marker", "0xc1, which msgpack never uses"
-        else:
-            wanted = f"at least {error.needed} more byte" + "s" * (error.needed > 1)
-            got = "the end of the payload"
-        return self.at(Reason(error.reason), error.offset, element, wanted, got)
+    revisions = _reading(reader).revisions
+    values: dict[str, Any] = dict(read_exactly(data, tuple(revisions)))
+    return revisions[tuple(values)](**values)
 
 
 def _refuse_values(stat: LoadStatRev1) -> None:
@@ -448,55 +374,9 @@ def _refuse_values(stat: LoadStatRev1) -> None:
             ) from None
 
 
-def _not_canonical(data: bytes, canonical: bytes, kind: type[LoadStatRev1]) -> WireError:
-    """Where the first longer spelling stands. Both hold the same values in as many elements."""
-    header, shortest = read_token(data, 0), read_token(canonical, 0)
-    element, start, short = None, header.end, shortest.end
-    spelled, wanted = data[: header.end], canonical[: shortest.end]
-    offset = 0
-    while spelled == wanted:
-        element = 0 if element is None else element + 1
-        offset = start
-        end, short_end = item_end(data, start), item_end(canonical, short)
-        spelled, wanted = data[start:end], canonical[short:short_end]
-        start, short = end, short_end
-    return WireError(
-        Reason.NOT_CANONICAL,
-        offset=offset,
-        element=element,
-        field=_element_name(kind, element),
-        expected=f"the shortest spelling {wanted.hex()}",
-        got=f"{spelled.hex()} ({read_token(data, offset).format})",
-    )
-
-
 def _is_load_stat(payload: bytes) -> bool:
     try:
         decode(payload)
     except WireError:
         return False
     return True
-
-
-def _describe(data: bytes) -> str:
-    """The item at the front of ``data`` in words, also where it is cut short."""
-    try:
-        return read_token(data, 0).describe()
-    except TokenError:
-        return f"an item that starts with 0x{data[0]:02x}"
-
-
-def _lookalike(payload: bytes) -> str | None:
-    """Which other stream a refused payload looks like (rule F5)."""
-    try:
-        header = read_token(payload, 0)
-        if header.kind is Kind.MAP:
-            return "a map: it looks like a LoadSnapshot, the engine's internal reading"
-        if header.kind is Kind.ARRAY and header.children >= 2:
-            first = read_token(payload, header.end)
-            second = read_token(payload, first.end)
-            if first.kind is Kind.FLOAT and second.kind is Kind.ARRAY:
-                return "a timestamp and a list: it looks like a batch of the KV-event stream"
-    except TokenError:
-        pass
-    return None

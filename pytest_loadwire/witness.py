@@ -58,6 +58,8 @@ class MsgspecWitness:
 
     def decode(self, payload: bytes, revision: int) -> Outcome:
         """Read one payload as a reader of ``revision``."""
+        if revision not in wire.REVISIONS:
+            return _untaught(revision)
         try:
             return _taken(wire.decode(payload, revision=revision))
         except WireError as error:
@@ -65,11 +67,17 @@ class MsgspecWitness:
 
     def parse_frames(self, frames: Sequence[bytes], revision: int) -> Outcome:
         """Read one message as a reader of ``revision``."""
+        if revision not in wire.REVISIONS:
+            return _untaught(revision)
         try:
             message = wire.parse_frames(frames, revision=revision)
         except WireError as error:
             return _refused(error)
         return _taken(message.stat)._replace(sequence=message.sequence)
+
+
+def _untaught(revision: int) -> Crashed:
+    return Crashed(f"this witness was never taught revision {revision}")
 
 
 def _taken(stat: wire.LoadStatRev1) -> Taken:
@@ -122,7 +130,7 @@ class MsgpackWitness:
         reading: dict[str, object] = {}
         names: tuple[str, ...] = ()
         if revision not in self.FIELDS:
-            return Crashed(f"this witness was never taught revision {revision}")
+            return _untaught(revision)
         try:
             if payload[:1] == b"\xc1":
                 return Refused(Reason.MALFORMED.value, 0)

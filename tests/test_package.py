@@ -23,6 +23,7 @@ LAYERS = [
     "errors",
     "deadline",
     "tokens",
+    "exact",
     "wire",
     "annotate",
     "endpoints",

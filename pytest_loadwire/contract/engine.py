@@ -42,6 +42,7 @@ class EngineContract(Contract):
         snapshot: The class of the engine's own reading, built with keywords.
         fields: What that class calls the contract's fields, where the names differ; with an entry
             for ``attn_dp_rank`` if a snapshot says its own rank.
+        socket_mode: ``stub`` or ``live``, whatever ``--loadwire-socket`` says; by default that.
         logger: The logger that the engine warns on; by default any. None where warnings go
             elsewhere: then they are not judged, and one skipped test says so.
         revision: The revision that the engine sends.
@@ -51,6 +52,7 @@ class EngineContract(Contract):
     clock: ClassVar[str | Sequence[str]] = ""
     snapshot: ClassVar[Any] = None
     fields: ClassVar[Mapping[str, str]] = {}
+    socket_mode: ClassVar[str | None] = None
     logger: ClassVar[str | None] = ""
     revision: ClassVar[int] = wire.LATEST
 
@@ -78,7 +80,9 @@ class EngineContract(Contract):
     def _captured(self, loadwire_capture: Any) -> Capture:
         if not self.open_socket:
             missing_hook(self, "open_socket", "name the function that opens your load socket")
-        capture: Capture = loadwire_capture(self.open_socket, revision=self.revision)
+        capture: Capture = loadwire_capture(
+            self.open_socket, mode=self.socket_mode, revision=self.revision
+        )
         return capture
 
     @contextmanager

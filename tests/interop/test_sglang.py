@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import mock
 
 import pytest
@@ -110,6 +110,9 @@ class TestWire(WireContract):
     load_stat = SGLANG.publisher.LoadStat
     deviations = WIRE
 
+    # The frames are the publisher's, and looked at there.
+    test_sends_three_frames_in_sequence = None
+
 
 class TestPublisher(PublisherContract):
     """The publisher, its socket and its cadence."""
@@ -119,12 +122,19 @@ class TestPublisher(PublisherContract):
     logger = light_sglang.PUBLISHER
     snapshot = SGLANG.load_snapshot.LoadSnapshot
     fields = {"num_tokens": "num_used_tokens", "attn_dp_rank": "dp_rank"}
+    socket_mode: ClassVar[str] = "stub"
     deviations = PUBLISHER
 
     def make_publisher(self, *, topology: Topology, **config: Any) -> Any:
         """Start it as a scheduler with these ranks does."""
         with light_sglang.topology(topology):
             return SGLANG.publisher.SchedulerLoadPublisher(**config)
+
+
+class TestPublisherOnARealSocket(TestPublisher):
+    """The same on sockets of this machine."""
+
+    socket_mode = "live"
 
 
 class _Writer:
@@ -255,6 +265,9 @@ class TestDiscovery(DiscoveryContract):
 
     policies = {"LooseEndpoint": "strict"}
     deviations = DISCOVERY
+    # The route itself needs the whole server, and an engine plans nothing.
+    test_server_info_always_has_the_key = None
+    test_plans = None
 
     def describe(self, **engine: Any) -> Any:
         """The block of ``/server_info``."""
