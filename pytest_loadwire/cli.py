@@ -141,9 +141,9 @@ def _add_fleet_command(commands: click.Group) -> None:
         try:
             # As real engines do, these drop what a router does not read in time (rule S2).
             with Fleet(scenario, workers=workers, ranks=ranks, sheds=True) as engines:
-                for line in fleet_status(engines.engines):
-                    click.echo(line)
                 with contextlib.suppress(KeyboardInterrupt):
+                    for line in fleet_status(engines.engines):
+                        click.echo(line)
                     engines.run(seconds)
                 click.echo(f"{engines.sent} messages in {engines.steps} steps")
         except LoadwireError as error:

@@ -222,12 +222,24 @@ def differences(expected: Reading, got: Mapping[str, object]) -> dict[str, str]:
     return wrong
 
 
+# What a router adds up to see how loaded a worker is.
+_LOAD = (
+    "num_running_reqs",
+    "num_waiting_reqs",
+    "num_tokens",
+    "num_waiting_uncached_tokens",
+    "num_total_tokens",
+)
+
+
 def hazard_of(expected: Reading, got: Mapping[str, object]) -> Hazard:
     """What a least-loaded router does that takes ``got`` for ``expected``."""
-    for name in ("num_running_reqs", "num_waiting_reqs", "num_tokens"):
+    for name in _LOAD:
         asked, read = expected.get(name), got.get(name)
-        if isinstance(asked, int) and isinstance(read, int | float) and read != asked:
-            return Hazard.ATTRACTS_ALL if read < asked else Hazard.STARVES
+        if not isinstance(read, int | float) or read == asked:
+            continue
+        # A load that was never sent and reads as 0 is the zero that says "idle".
+        return Hazard.ATTRACTS_ALL if read < (asked or 1) else Hazard.STARVES
     if expected.get("max_total_num_tokens") and not got.get("max_total_num_tokens"):
         return Hazard.DIVIDES_BY_ZERO
     return Hazard.STALE

@@ -195,7 +195,7 @@ class MsgpackWitness:
         return outcome._replace(sequence=sequence) if isinstance(outcome, Taken) else outcome
 
 
-# msgpack's C unpacker adds the type byte to the length of an ext 32 in 32 bits, so that 2^32-1 bytes
+# msgpack adds the type byte to the length of an ext 32 in 32 bits, in C, so that 2^32-1 bytes
 # are none. One byte less is cut short all the same. Where the pattern is no such header its last
 # byte is content, which is read from the payload itself.
 _EXT_32_THAT_WRAPS = (b"\xc9\xff\xff\xff\xff", b"\xc9\xff\xff\xff\xfe")

@@ -50,8 +50,8 @@ WRONG_VALUES: list[tuple[str, object, str, Hazard]] = [
     ("max_total_num_tokens", None, "8192 as None", Hazard.DIVIDES_BY_ZERO),
     ("max_total_num_tokens", 1, "8192 as 1", Hazard.STALE),
     ("attn_dp_rank", 0, "nothing as 0", Hazard.STALE),
-    ("num_total_tokens", 0, "nothing as 0", Hazard.STALE),
-    ("num_total_tokens", 5, "nothing as 5", Hazard.STALE),
+    ("num_total_tokens", 0, "nothing as 0", Hazard.ATTRACTS_ALL),
+    ("num_total_tokens", 5, "nothing as 5", Hazard.STARVES),
     ("no_such_field", 0, "nothing as 0", Hazard.STALE),
 ]
 

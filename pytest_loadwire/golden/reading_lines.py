@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
     from pytest_loadwire.vectors.readings import Event, View
 
+RULE = "made up; follows from the rule"
+MEASURED = "made up; follows from the rule and from what was measured of PUB sockets"
+
 WORKERS = {
     "A": "http://10.0.0.5:30000",
     "B": "http://10.0.0.5:30001",  # another worker on the host of A
@@ -118,7 +121,7 @@ TOTALS: Mapping[str, tuple[int, ...]] = {
 
 
 def timeline(
-    name: str, rule: str, why: str, text: str, *, window: str = "5", source: str
+    name: str, rule: str, why: str, text: str, *, window: str = "5", source: str = RULE
 ) -> ReadingTimeline:
     """The timeline that ``text`` spells."""
     steps = tuple(_step(line) for line in text.strip().splitlines())

@@ -397,8 +397,6 @@ class LoadSubscriber:
                     continue  # tried again with the next answer of the worker
                 worker.sources[rank] = source
                 self._selector.register(source.fd, selectors.EVENT_READ, source)
-                # What arrived while the socket was set up has made its descriptor speak already.
-                self._ready.add(source)
 
     def _dial(self, endpoint: str) -> zmq.Socket[bytes]:
         sub = self._context.socket(zmq.SUB)

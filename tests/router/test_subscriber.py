@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -156,6 +157,20 @@ def test_removal_is_at_once(loadwire_fleet: MakeFleet, make_subscriber: MakeSubs
             pause.poll(1)
 
 
+def test_removal_amid_a_flood(loadwire_fleet: MakeFleet, make_subscriber: MakeSubscriber) -> None:
+    """A worker is removed while more of its messages wait than are read in a row."""
+    fleet = loadwire_fleet("ramp", workers=2)
+    gone, stays = fleet.engines
+    subscriber = make_subscriber(*fleet.urls)
+    fleet.wait_for_subscribers()
+    with subscriber._changed:  # nothing is read meanwhile
+        for step in range(500):
+            gone.send(0, fleet.scenario.reading(0, step))
+        subscriber.remove_worker(gone.url)
+    fleet.step()
+    subscriber.wait_until(lambda s: s.view() == {stays.url: stays.load})
+
+
 def test_a_worker_removed_while_it_is_asked(make_subscriber: MakeSubscriber) -> None:
     """An answer that comes after the removal opens nothing, and one for a new addition does."""
     asked, answer = threading.Event(), threading.Event()
@@ -305,7 +320,9 @@ def test_readings_turn_stale_while_somebody_waits(
     fleet.wait_for_subscribers()
     fleet.step()
     subscriber.wait_until(knows(fleet))
+    began = time.monotonic()
     subscriber.wait_until(lambda s: s.views()[fleet.urls[0]].reason is Unknown.STALE_RANK)
+    assert time.monotonic() - began < 3
 
 
 def test_a_clock_of_its_own(loadwire_fleet: MakeFleet, make_subscriber: MakeSubscriber) -> None:
