@@ -1,8 +1,9 @@
 """The main job: every vector, by every witness, and through a real socket.
 
-`run` verifies the files against manifest and schema, has each vector read by msgspec, by msgpack
-and by Rust, has the canonical bytes made by all three, and sends every canonical message through a
-real loopback socket. What could not be run is in the result with its reason, never passed over.
+`run` verifies the files against manifest and schema, has each payload and message read by msgspec,
+by msgpack and by Rust, has the canonical bytes made by all three, sends every canonical message
+through a real loopback socket, and holds the reference engine and router to every address and
+timeline. What could not be run is in the result with its reason, never passed over.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_loadwire.harness.native import NativeDecoder
+    from pytest_loadwire.reference import BehaviourVector
     from pytest_loadwire.vectors import PayloadVector
     from pytest_loadwire.witness import Witness
 
@@ -33,6 +35,7 @@ Encoder = Callable[[wire.LoadStatRev1], bytes]
 
 SOCKET = "socket"
 RUST = "rust"
+REFERENCE = "reference"
 
 
 @dataclass
@@ -136,11 +139,18 @@ def run(
     _make_again(golden, result, encoders)
     progress("socket: sending every canonical message over loopback")
     _send(golden, result)
+    behaviour = (*golden.endpoints, *golden.discovery, *golden.cadence, *golden.readings)
+    progress(f"reference: answering and playing {len(behaviour)} vectors")
+    _answer(behaviour, golden, result)
     result.totals = {
         "payload vectors": len(golden.payloads),
         "payload spellings": sum(len(v.spellings) for v in golden.payloads),
         "frame vectors": len(golden.frames),
         "canonical messages": sum(1 for _ in _canonical(golden)),
+        "endpoint vectors": len(golden.endpoints),
+        "discovery vectors": len(golden.discovery),
+        "cadence vectors": len(golden.cadence),
+        "reading timelines": len(golden.readings),
     }
     return result
 
@@ -244,3 +254,13 @@ def _send(golden: Golden, result: Result) -> None:
                 result.note(SOCKET, "F1", vector.id, wrong)
     except LoadwireError as error:
         result.failures.append(f"F1 {SOCKET}: {error}")
+
+
+def _answer(vectors: Iterable[BehaviourVector], golden: Golden, result: Result) -> None:
+    """Every address and every timeline, by this package's own resolver, engine and router."""
+    from pytest_loadwire.reference import Reference  # noqa: PLC0415 - pytest where it is used
+
+    result.witnesses.append(REFERENCE)
+    reference = Reference(golden)
+    for vector in vectors:
+        result.note(REFERENCE, vector.rule, vector.id, reference.problems(vector))

@@ -64,7 +64,7 @@ def _commands() -> click.Group:
     )
     @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
     def check(root: Path | None, native: str | None, as_json: bool) -> None:
-        """Prove the golden vectors: three decoders, three encoders, one live socket.
+        """Prove the golden vectors: decoders, encoders, a live socket, the reference.
 
         \b
         Example:

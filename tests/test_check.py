@@ -18,12 +18,14 @@ from pytest_loadwire.harness import native, sockets
 from pytest_loadwire.harness.deadline import DeadlineError
 from pytest_loadwire.rules import RULES
 from pytest_loadwire.vectors import FrameVector, GoldenError, PayloadVector, folder, load
+from pytest_loadwire.vectors.timelines import NamedReading, PublisherTimeline, SchedulerTimeline
 from pytest_loadwire.witness import MsgspecWitness
 
 GOLDEN = load()
 READERS = ["msgspec", "msgpack", "rust"]
 CANONICAL = sum(vector.engine is not None for vector in GOLDEN.payloads)
 ALL: list[PayloadVector | FrameVector] = [*GOLDEN.payloads, *GOLDEN.frames]
+BEHAVIOUR = [*GOLDEN.endpoints, *GOLDEN.discovery, *GOLDEN.cadence, *GOLDEN.readings]
 
 
 def edit(root: Path, name: str, old: str, new: str, *, count: int = 1) -> None:
@@ -63,7 +65,20 @@ def vector_edit(name: str, old: str, new: str) -> Callable[[Path], None]:
     return tamper
 
 
+def _sends(timeline: PublisherTimeline | SchedulerTimeline, reading: str) -> bool:
+    if isinstance(timeline, SchedulerTimeline):
+        return any(step.reading == reading and step.expect.sent for step in timeline.steps)
+    return any(step.call.reading == reading and step.expect.sent for step in timeline.steps)
+
+
 A_HEX = GOLDEN.payload("rev1-golden-a").hex
+UNPARSEABLE = '"expect": {"verdict": "refuse", "reason": "no-kv-events"}'
+# The timelines that send the second reading: a message that cannot go out breaks each of them.
+BROKEN_BY_B = sorted(
+    f"{vector.rule} {vector.id}: reference: "
+    for vector in GOLDEN.cadence
+    if not isinstance(vector, NamedReading) and _sends(vector, "reading-b")
+)
 FRAMES_A = json.dumps(list(GOLDEN.frame("frames-rev1-golden-a").frames))
 
 # what somebody did to the folder, and the beginnings of all that the check says
@@ -147,6 +162,41 @@ TAMPERED: dict[str, tuple[Callable[[Path], None], list[str]]] = {
         vector_edit("frames.json", FRAMES_A, FRAMES_A.replace("6c6f6164", "6c6f6165", 1)),
         [f"F4 frames-rev1-golden-a: {r}: F4 refused: expected " for r in READERS for _ in "12"],
     ),
+    "address": (
+        vector_edit("endpoints.json", '"port": 5557', '"port": 5558'),
+        ["E4 parse-star: reference: E4 wrong-value: expected Parsed("],
+    ),
+    "start": (
+        vector_edit("discovery.json", '"expect": {"verdict": "pass"}', UNPARSEABLE),
+        ["V1 validate-unset: reference: V1 accepted: expected a refusal of validate-unset"],
+    ),
+    "timeline": (
+        vector_edit("cadence.json", '{"sent": "0", "asked": true', '{"sent": "1", "asked": true'),
+        ["P1 throttle-one-in-five: reference: S1 wrong-sequence: expected number 1, got 0; the "],
+    ),
+    "pass": (
+        vector_edit("cadence.json", '"sent": "0", "walks": 1', '"sent": "0", "walks": 0'),
+        ["P5 batch-prefill-is-forced: reference: P5 asked: expected at most 0 walk(s) "],
+    ),
+    "reading that no engine sends": (
+        vector_edit("cadence.json", '"num_waiting_reqs": "-1"', '"num_waiting_reqs": "1"'),
+        [
+            "W5 reading-negative: reference: encodes it, and should refuse",
+            "W5 failure-of-a-negative-count: reference: W5 sent: expected no message at 100.25",
+        ],
+    ),
+    "reading that nobody can send": (
+        vector_edit("cadence.json", '"num_running_reqs": "0"', '"num_running_reqs": "-2"'),
+        ["P2 reading-b: reference: refuses it: W5 out-of-range", *BROKEN_BY_B],
+    ),
+    "timeline that nobody can play": (
+        vector_edit("cadence.json", '"reading": "reading-zero"', '"reading": "reading-none"'),
+        ["P2 change-from-nothing-to-zeros: reference: KeyError: 'reading-none'"],
+    ),
+    "view": (
+        vector_edit("readings.json", '"num_running_reqs": "1"', '"num_running_reqs": "2"'),
+        ["C1 one-rank: reference: step 1 at 100.25, http"],
+    ),
     "reason": (
         vector_edit(
             "payloads.json",
@@ -176,13 +226,17 @@ def passed(result: Result, witness: str) -> int:
 
 
 def test_agreement(loadwire_native: native.NativeDecoder) -> None:
-    """Every vector by three readers, every canonical payload by three encoders and the socket."""
+    """Every vector by its witnesses, every canonical payload by three encoders and the socket."""
     told: list[str] = []
     result = run(progress=told.append)
     assert ([], {}) == (result.failures, result.not_run)
     assert result.ok
-    assert [*READERS, "socket"] == result.witnesses
-    expected = {**dict.fromkeys(READERS, len(ALL) + CANONICAL), "socket": CANONICAL}
+    assert [*READERS, "socket", "reference"] == result.witnesses
+    expected = {
+        **dict.fromkeys(READERS, len(ALL) + CANONICAL),
+        "socket": CANONICAL,
+        "reference": len(BEHAVIOUR),
+    }
     assert expected == {witness: passed(result, witness) for witness in result.witnesses}
     assert (folder(), GOLDEN.content_hash) == (result.root, result.content_hash)
     spellings = sum(len(vector.spellings) for vector in GOLDEN.payloads)
@@ -191,20 +245,28 @@ def test_agreement(loadwire_native: native.NativeDecoder) -> None:
         "payload spellings": spellings,
         "frame vectors": len(GOLDEN.frames),
         "canonical messages": CANONICAL,
+        "endpoint vectors": len(GOLDEN.endpoints),
+        "discovery vectors": len(GOLDEN.discovery),
+        "cadence vectors": len(GOLDEN.cadence),
+        "reading timelines": len(GOLDEN.readings),
     } == result.totals
-    parts = ["files", "Rust", *READERS, "encoders", "socket"]
+    parts = ["files", "Rust", *READERS, "encoders", "socket", "reference"]
     assert parts == [text.split(":")[0] for text in told]
 
 
 def test_rules(loadwire_native: native.NativeDecoder) -> None:
-    """Every vector counts for its rule, once for each reader."""
+    """Every vector counts for its rule, once for each of its witnesses."""
     result = run()
-    for rule in {vector.rule for vector in ALL}:
+    assert {vector.rule for vector in (*ALL, *BEHAVIOUR)} == set(result.cells)
+    assert {*"REVAPC"} < {rule[0] for rule in result.cells}
+    for rule in result.cells:
         number = sum(vector.rule == rule for vector in ALL)
         again = CANONICAL if rule == "W6" else 0
-        expected = dict.fromkeys(READERS, Cell(number + again))
+        expected = dict.fromkeys(READERS, Cell(number + again)) if number else {}
         if rule == "F1":
             expected["socket"] = Cell(CANONICAL)
+        if answered := sum(vector.rule == rule for vector in BEHAVIOUR):
+            expected["reference"] = Cell(answered)
         assert expected == result.cells[rule]
 
 
@@ -239,7 +301,7 @@ def test_without_rust(without_rust: None) -> None:
     result = run()
     assert {"rust": "cargo is not on PATH"} == result.not_run
     assert result.ok
-    assert ["msgspec", "msgpack", "socket"] == result.witnesses
+    assert ["msgspec", "msgpack", "socket", "reference"] == result.witnesses
 
 
 def test_named_library(tmp_path: Path) -> None:
@@ -258,7 +320,7 @@ def test_other_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "load", lambda path=None: Mine())
     result = run(native="libmine.so")
     assert [] == result.failures
-    assert ["msgspec", "msgpack", "mine", "socket"] == result.witnesses
+    assert ["msgspec", "msgpack", "mine", "socket", "reference"] == result.witnesses
     assert passed(result, "mine") == len(ALL)
 
 

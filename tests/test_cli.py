@@ -17,11 +17,16 @@ from click.testing import CliRunner, Result
 from pytest_loadwire import __version__, cli
 from pytest_loadwire.cli import MOST_FAILURES
 from pytest_loadwire.harness import native
-from pytest_loadwire.vectors import FrameVector, PayloadVector, folder, load
+from pytest_loadwire.vectors import folder, load
 
 GOLDEN = load()
-ALL: list[PayloadVector | FrameVector] = [*GOLDEN.payloads, *GOLDEN.frames]
-RULES = sorted({vector.rule for vector in ALL})
+RULES = sorted(
+    {
+        *(vector.rule for vector in (*GOLDEN.payloads, *GOLDEN.frames)),
+        *(vector.rule for vector in (*GOLDEN.endpoints, *GOLDEN.discovery)),
+        *(vector.rule for vector in (*GOLDEN.cadence, *GOLDEN.readings)),
+    }
+)
 
 Invoke = Callable[..., Result]
 
@@ -73,11 +78,13 @@ class TestCheck:
         """All agree: a row for every rule, a column for every witness, and the totals."""
         done = invoke("check")
         assert done.exit_code == 0
-        expected = ["rule", "what it asks for", "msgspec", "msgpack", "rust", "socket"]
-        assert expected == columns(done.stdout)
+        witnesses = ["msgspec", "msgpack", "rust", "socket", "reference"]
+        assert ["rule", "what it asks for", *witnesses] == columns(done.stdout)
         rows = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ")}
         assert {*RULES, "│"} == rows
-        assert f"{len(GOLDEN.payloads)} payload vectors" in done.stdout
+        flat = " ".join(done.stdout.split())
+        assert f"{len(GOLDEN.payloads)} payload vectors, " in flat
+        assert f", {len(GOLDEN.cadence)} cadence vectors, {len(GOLDEN.readings)} reading" in flat
         assert f"content hash {GOLDEN.content_hash}\n" in done.stdout
         assert done.stdout.splitlines()[-1] == "all agree"
 
@@ -101,7 +108,7 @@ class TestCheck:
         """What was not run is said with its reason, as it was given, and passes at home."""
         done = invoke("check")
         assert done.exit_code == 0
-        assert ["msgspec", "msgpack", "socket"] == columns(done.stdout)[2:]
+        assert ["msgspec", "msgpack", "socket", "reference"] == columns(done.stdout)[2:]
         assert "\nNOT RUN  rust: cargo is not on PATH; [install] Rust\n" in done.stdout
         assert done.stdout.splitlines()[-1] == "what ran agrees"
 
@@ -149,8 +156,9 @@ class TestCheck:
         told = json.loads(done.stdout)
         assert (0, True, False) == (done.exit_code, told["ok"], told["strict"])
         assert {"rust": "cargo is not on PATH; [install] Rust"} == told["not_run"]
-        assert {"msgspec", "msgpack", "socket"} == set(told["witnesses"])
+        assert {"msgspec", "msgpack", "socket", "reference"} == set(told["witnesses"])
         assert len(GOLDEN.payloads) == told["totals"]["payload vectors"]
+        assert len(GOLDEN.cadence) == told["totals"]["cadence vectors"]
         assert set(RULES) == set(told["rules"])
 
     def test_json_under_ci(

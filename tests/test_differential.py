@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = int(os.environ.get("LOADWIRE_EXAMPLES", "100000"))
 SEED = os.environ.get("LOADWIRE_SEED")
-BATCH = 100  # scripts in one hypothesis example: its bookkeeping costs more than a comparison
+BATCH = 50  # scripts in one hypothesis example, whose bookkeeping costs more than a comparison
 REVISIONS = tuple(wire.REVISIONS)
 
 ENOUGH = 5_000  # examples of one kind; fewer need not reach every outcome

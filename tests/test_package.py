@@ -40,6 +40,7 @@ LAYERS = [
     "router",
     "harness",
     "contract",
+    "reference",
     "check",
     "plugin",
     "show",

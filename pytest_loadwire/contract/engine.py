@@ -64,9 +64,13 @@ class EngineContract(Contract):
 
     # What follows is the contract's own.
 
+    def reading(self, name: str) -> NamedReading:
+        """A reading of the vectors by its name."""
+        return readings(load().cadence)[name]
+
     def snapshot_of(self, name: str) -> Any:
         """The engine's snapshot for a reading of the vectors."""
-        reading = named(name)
+        reading = self.reading(name)
         values: dict[str, Any] = dict(self._counts_of(name))
         if RANK in self.fields:
             values[RANK] = int(reading.rank)
@@ -74,7 +78,7 @@ class EngineContract(Contract):
 
     def _counts_of(self, name: str) -> dict[str, int | None]:
         """The counts of a reading that a payload of this revision has."""
-        values = named(name).values
+        values = self.reading(name).values
         return {field: values[field] for field in wire.field_names(self.revision) if field != RANK}
 
     def _captured(self, loadwire_capture: Any) -> Capture:
@@ -146,11 +150,6 @@ class EngineContract(Contract):
         except WireError as error:
             return Finding("sent", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
         return Finding("sent", rule, expected, shown, Hazard.NONE)
-
-
-def named(name: str) -> NamedReading:
-    """A reading of the vectors by its name."""
-    return readings(load().cadence)[name]
 
 
 def kv_events_config(endpoint: str = "tcp://*:5557", **further: str) -> str:

@@ -123,7 +123,13 @@ class PublisherContract(EngineContract):
     ) -> None:
         """The engine sends, asks and warns in each call as the timeline says."""
         timeline = publisher_timeline
-        capture = self._captured(loadwire_capture)
+        finding, notes = self.judge_timeline(timeline, self._captured(loadwire_capture))
+        self.hold(finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=notes)
+
+    def judge_timeline(
+        self, timeline: PublisherTimeline, capture: Capture
+    ) -> tuple[Finding | None, list[str]]:
+        """What is wrong with a timeline, on a capture of `open_socket`, and the calls up to it."""
         notes: list[str] = []
         with (
             self._clock_at(timeline.steps[0].at) as clock,
@@ -136,9 +142,7 @@ class PublisherContract(EngineContract):
                 notes.append(told)
                 if finding is not None:
                     break
-        self.hold(
-            finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=history(notes)
-        )
+        return finding, history(notes)
 
     def test_binds_its_socket(self, bind: Bind, loadwire_capture: Any) -> None:
         """The engine opens one PUB socket, sets what it has to, and then binds it."""

@@ -120,7 +120,14 @@ class SchedulerContract(EngineContract):
     ) -> None:
         """The loop writes, sends and walks in each pass as the timeline says."""
         timeline = scheduler_timeline
-        loop = _Loop(self, timeline, self._captured(loadwire_capture))
+        finding, notes = self.judge_timeline(timeline, self._captured(loadwire_capture))
+        self.hold(finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=notes)
+
+    def judge_timeline(
+        self, timeline: SchedulerTimeline, capture: Capture
+    ) -> tuple[Finding | None, list[str]]:
+        """What is wrong with a timeline, on a capture of `open_socket`, and the passes up to it."""
+        loop = _Loop(self, timeline, capture)
         notes: list[str] = []
         with self._clock_at(timeline.steps[0].at) as clock:
             loop.start()
@@ -135,7 +142,7 @@ class SchedulerContract(EngineContract):
                         break
             finally:
                 self.close(loop.scheduler)
-        self.hold(finding, rule=timeline.rule, case=timeline.id, why=timeline.why, notes=notes)
+        return finding, notes
 
     @classmethod
     def _timelines(cls) -> list[SchedulerTimeline]:

@@ -44,7 +44,7 @@ class Play(Watch):
         self._known: dict[str, Known] = {}
         self._restarted: set[str] = set()
         self._insulted: set[str] = set()
-        self._lost = 0
+        self._lost: dict[tuple[str, int], int] = {}
         self._room = 1
 
     def timeline(self, timeline: ReadingTimeline) -> None:
@@ -91,11 +91,15 @@ class Play(Watch):
         self._let_go(step)
         self.sentinel_passes()
         self.expect(self._real(self._known), frames)
-        if isinstance(event, Receive) and event.vector is not None:
-            self._still_subscribed(event, frames)
+        self._still_subscribed(frames)
 
     def _happen(self, event: Event, frames: Sequence[bytes]) -> Callable[[], object] | None:
         """Let an event happen, and say what to do again while it takes effect, if anything."""
+        if isinstance(event, Advertise | Withdraw | Remove | Restart):
+            # From here on a subscription may end for good reasons.
+            ended = [key for key in self._lost if key[0] == event.worker]
+            for key in ended:
+                del self._lost[key]
         if isinstance(event, Advertise):
             self._advertise(event)
         elif isinstance(event, Withdraw):
@@ -161,7 +165,8 @@ class Play(Watch):
             self.wait_subscribed(engine, [rank], rule)
         if event.vector is not None:
             self._insulted.add(worker)
-            self._lost = engine.lost_subscribers(rank)
+        if event.vector is not None and worker in self._added and engine.advertised:
+            self._lost.setdefault((worker, rank), engine.lost_subscribers(rank))
         engine.send_frames(rank, frames)
         # An engine repeats itself every second, so a message that got lost is no failure (S2).
         return None if event.vector else lambda: engine.send_frames(rank, frames)
@@ -202,19 +207,20 @@ class Play(Watch):
                 lambda: not any(engine.subscribers(rank) for rank in ranks), patience=_LET_GO_S
             )
 
-    def _still_subscribed(self, event: Receive, frames: Sequence[bytes]) -> None:
-        engine = self._engines[event.worker]
-        if event.worker in self._added and engine.lost_subscribers(event.rank) > self._lost:
-            raise Broken(
-                Finding(
-                    "refused",
-                    "C5",
-                    "the subscription to stay up",
-                    "it was closed behind a message that does not decode",
-                    Hazard.STALE,
-                ),
-                frames,
-            )
+    def _still_subscribed(self, frames: Sequence[bytes]) -> None:
+        """Look at every rank that sent nonsense: a subscription that ended may show late."""
+        for (worker, rank), lost in self._lost.items():
+            if self._engines[worker].lost_subscribers(rank) > lost:
+                raise Broken(
+                    Finding(
+                        "refused",
+                        "C5",
+                        "the subscription to stay up",
+                        "it was closed behind a message that does not decode",
+                        Hazard.STALE,
+                    ),
+                    frames,
+                )
 
     def _real(self, known: Mapping[str, Known]) -> dict[str, Known]:
         """The same under the URLs of the fake engines."""

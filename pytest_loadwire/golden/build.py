@@ -95,7 +95,7 @@ def build() -> Built:
     }
     files["manifest.json"] = (json.dumps(manifest, indent=1) + "\n").encode()
     rust = rust_table.render(
-        json.loads(files["payloads.json"]), json.loads(files["frames.json"]), manifest
+        {subject: json.loads(files[f"{subject}.json"]) for subject in subjects}, manifest
     )
     built = Built(subjects, manifest, files, rust)
     files["INDEX.md"] = index(built.vectors).encode()

@@ -8,7 +8,10 @@ module alone; one vector stands on one line, so that a changed vector is a chang
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 _HEAD = """\
@@ -20,22 +23,30 @@ _HEAD = """\
 use crate::contract::Choice as C;
 use crate::contract::Hazard as H;
 use crate::contract::Policy as P;
+use crate::discovery::KvEvents;
+use crate::discovery::NoPlanReason as N;
+use crate::discovery::Value::{Bool, Float, Integer, List, Missing, Null, Object, Text};
 use crate::refusal::Reason as X;
 use crate::stat::Revision as R;
+use crate::table::Event::{Advertise, Receive, Remove, Restart, Silence, Withdraw};
+use crate::table::PlanRuling::{Dial, Nothing};
+use crate::table::PlanVerdict::{Credentials, Ruled as Plan};
 use crate::table::Ruling::{Accept, Reject};
 use crate::table::Verdict::{Declare, Ruled};
-use crate::table::{Field, File, FrameVector, PayloadVector};
+use crate::table::View::{Known, Unknown};
+use crate::table::{Field, File, FrameVector, PayloadVector, PlanVector, Step, Timeline};
+use std::time::Duration as D;
 """
 
+_RANK_FIELD = "attn_dp_rank"
 
-def render(
-    payloads: Mapping[str, Any], frames: Mapping[str, Any], manifest: Mapping[str, Any]
-) -> str:
+
+def render(subjects: Mapping[str, Mapping[str, Any]], manifest: Mapping[str, Any]) -> str:
     """The source text of the crate's vector table.
 
     Args:
-        payloads: ``payloads.json``, parsed.
-        frames: ``frames.json``, parsed.
+        subjects: Parsed vector files by subject: ``payloads``, ``frames``, ``discovery`` (of which
+            a router's plans are taken) and ``readings``.
         manifest: ``manifest.json``, parsed; it names the fields, the files and the content hash.
 
     Raises:
@@ -70,12 +81,30 @@ def render(
         "",
         "/// The payload vectors, in file order.",
         "pub static PAYLOADS: &[PayloadVector] = &[",
-        *(f"    {_payload(vector, names)}," for vector in payloads["vectors"]),
+        *(f"    {_payload(vector, names)}," for vector in subjects["payloads"]["vectors"]),
         "];",
         "",
         "/// The frame vectors, in file order.",
         "pub static FRAMES: &[FrameVector] = &[",
-        *(f"    {_frames(vector, names)}," for vector in frames["vectors"]),
+        *(f"    {_frames(vector, names)}," for vector in subjects["frames"]["vectors"]),
+        "];",
+        "",
+        "/// The vectors of a router's plan, in file order.",
+        "pub static PLANS: &[PlanVector] = &[",
+        *(
+            f"    {_plan(vector)},"
+            for vector in subjects["discovery"]["vectors"]
+            if vector["kind"] == "plan"
+        ),
+        "];",
+        "",
+        "/// The timelines of a router's readings, in file order.",
+        "pub static TIMELINES: &[Timeline] = &[",
+        *(
+            line
+            for timeline in subjects["readings"]["vectors"]
+            for line in _timeline(timeline, [name for name in names if name != _RANK_FIELD])
+        ),
         "];",
     ]
     return "\n".join(lines) + "\n"
@@ -149,6 +178,126 @@ def _ruling(ruling: Mapping[str, Any], names: Sequence[str], vector: str) -> str
             f" frame: {_option(ruling.get('frame'))}, hazard: H::{_camel(ruling['hazard'])} }}"
         )
     raise ValueError(f"{vector}: {ruling['verdict']!r} is no answer to a vector")
+
+
+def _plan(vector: Mapping[str, Any]) -> str:
+    # The text as well as its values: a router reads the text with its own JSON library.
+    json_text = json.dumps(vector["block"])
+    return (
+        f"PlanVector {{ id: {_text(vector['id'])}, rule: {_text(vector['rule'])},"
+        f" why: {_text(vector['why'])}, worker_url: {_text(vector['worker_url'])},"
+        f" json: {_text(json_text)}, block: {_block(vector['block'])},"
+        f" expect: {_plan_verdict(vector)} }}"
+    )
+
+
+def _block(block: object) -> str:
+    if not isinstance(block, dict):
+        if block is not None:
+            raise ValueError(f"a block that is {block!r} has no place in the table")
+        return "None"
+    known = ("load_endpoint_port_base", "load_topic", "dp_size")
+    return f"Some(KvEvents {{ {', '.join(f'{key}: {_value(block, key)}' for key in known)} }})"
+
+
+def _value(block: Mapping[str, Any], key: str) -> str:
+    if key not in block:
+        return "Missing"
+    value = block[key]
+    if value is None:
+        return "Null"
+    if isinstance(value, bool):
+        return f"Bool({str(value).lower()})"
+    if isinstance(value, int):
+        return f"Integer({value})"
+    if isinstance(value, float):
+        return f"Float({value!r})"
+    if isinstance(value, str):
+        return f"Text({_text(value)})"
+    return "List" if isinstance(value, list) else "Object"
+
+
+def _plan_verdict(vector: Mapping[str, Any]) -> str:
+    expect = vector["expect"]
+    if expect["verdict"] != "declare":
+        return f"Plan({_plan_ruling(expect)})"
+    outcomes = expect["outcomes"]
+    if expect["policy"] != "UrlCredentials" or set(outcomes) != {"refuse", "dial"}:
+        raise ValueError(f"{vector['id']}: {expect['policy']} is no policy of a plan")
+    return (
+        f"Credentials {{ refuse: {_plan_ruling(outcomes['refuse'])},"
+        f" dial: {_plan_ruling(outcomes['dial'])} }}"
+    )
+
+
+def _plan_ruling(ruling: Mapping[str, Any]) -> str:
+    if ruling["verdict"] == "no-plan":
+        return f"Nothing(N::{_camel(ruling['reason'])})"
+    endpoints = ", ".join(map(_text, ruling["endpoints"]))
+    skipped = ", ".join(map(str, ruling["skipped"]))
+    return f"Dial {{ endpoints: &[{endpoints}], skipped: &[{skipped}] }}"
+
+
+def _timeline(timeline: Mapping[str, Any], counts: Sequence[str]) -> list[str]:
+    """One line for what it is, and one for each step."""
+    head = (
+        f"    Timeline {{ id: {_text(timeline['id'])}, rule: {_text(timeline['rule'])},"
+        f" since: {_revision(timeline['since'])}, why: {_text(timeline['why'])},"
+        f" window: {_duration(timeline['window'])}, steps: &["
+    )
+    return [
+        head,
+        *(f"        {_step(step, counts, timeline['id'])}," for step in timeline["steps"]),
+        "    ] },",
+    ]
+
+
+def _step(step: Mapping[str, Any], counts: Sequence[str], timeline: str) -> str:
+    expect = ", ".join(
+        f"({_text(worker)}, {_view(view, counts, timeline)})"
+        for worker, view in step["expect"].items()
+    )
+    return (
+        f"Step {{ at: {_duration(step['at'])}, happens: {_event(step['happens'])},"
+        f" expect: &[{expect}] }}"
+    )
+
+
+def _event(event: Mapping[str, Any]) -> str:
+    name = event["event"]
+    if name == "silence":
+        return "Silence"
+    worker = f"worker: {_text(event['worker'])}"
+    if name == "advertise":
+        place = f"base: {int(event['base'])}, dp_size: {int(event['dp_size'])}"
+        return f"Advertise {{ {worker}, {place} }}"
+    if name == "message":
+        frames = ", ".join(map(_bytes, event["frames"]))
+        vector = "None" if event["vector"] is None else f"Some({_text(event['vector'])})"
+        return (
+            f"Receive {{ {worker}, rank: {int(event['rank'])}, frames: &[{frames}],"
+            f" vector: {vector} }}"
+        )
+    if name not in ("withdraw", "remove", "restart"):
+        raise ValueError(f"{name!r} is no event of a timeline")
+    return f"{_camel(name)} {{ {worker} }}"
+
+
+def _view(view: Mapping[str, Any], counts: Sequence[str], timeline: str) -> str:
+    if view["view"] == "unknown":
+        ranks = ", ".join(map(str, view["ranks"]))
+        return f"Unknown {{ reason: {_text(view['reason'])}, ranks: &[{ranks}] }}"
+    load = view["load"]
+    read = counts[: len(load)]
+    if set(load) != set(read):
+        raise ValueError(f"{timeline}: {', '.join(load)} are not the first counts")
+    return f"Known(&[{', '.join(str(int(load[name])) for name in read)}])"
+
+
+def _duration(seconds: str) -> str:
+    # Rounded down to what Rust's clock can hold. A window is whole, so that two times which are
+    # exactly a window apart still are, and others stay on their side of it.
+    return f"D::from_nanos({math.floor(Fraction(seconds) * 10**9)})"
 
 
 def _option(number: str | int | None) -> str:

@@ -118,6 +118,8 @@ mod tokens;
 mod vectors;
 
 pub mod conformance;
+#[deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+pub mod discovery;
 #[allow(unsafe_code)]
 pub mod ffi;
 pub mod table;

@@ -139,7 +139,8 @@ def test_exactly_the_unchecked_values_are_to_be_declared(pytester: pytest.Pytest
     assert failed == []
     xfailed = [report for report in skipped if hasattr(report, "wasxfail")]
     assert names(xfailed) == sorted(forbidden(*UNCHECKED_BY_MSGSPEC))
-    assert {report.wasxfail for report in xfailed} == {
+    # pytest 7.4 puts "reason: " in front
+    assert {report.wasxfail.replace("reason: ", "") for report in xfailed} == {
         "W5 accepted: msgspec does not check the values of a struct"
     }
     assert len(skipped) == len(xfailed) + 1

@@ -247,6 +247,13 @@ def test_acts_of_a_scenario(loadwire_fleet: MakeFleet) -> None:
     assert [[], []] == [planned(engine) for engine in fleet.engines]
 
 
+def test_a_silent_rank_does_not_speak(loadwire_fleet: MakeFleet) -> None:
+    """A rank that never publishes stays silent when the others speak again."""
+    acts = (Act(1, "silence"), Act(2, "speak"))
+    fleet = loadwire_fleet(Scenario("silent", silent=(0,), acts=acts), ranks=2)
+    assert [1, 0, 1] == [fleet.step() for _ in range(3)]
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_scenario_runs(loadwire_fleet: MakeFleet, name: str) -> None:
     """Each scenario of the kit runs through its acts twice, with two engines of two ranks."""

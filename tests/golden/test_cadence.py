@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from pytest_loadwire.golden import cadence
+from pytest_loadwire.golden import cadence, timeline_steps
 from pytest_loadwire.golden.build import build
 from pytest_loadwire.vectors import load
 from pytest_loadwire.vectors.timelines import (
@@ -212,10 +212,10 @@ MISSPELLED = [
 def test_misspelled(line: str, says: str) -> None:
     """A word that is none is an error when the file is made, and no step that owes nothing."""
     with pytest.raises(ValueError, match=says):
-        cadence._publisher("P1", "x", "x", "x", line)
+        timeline_steps.publisher("P1", "x", "x", "x", line)
 
 
 def test_unknown_kind() -> None:
     """A call is forced or it is not."""
     with pytest.raises(KeyError):
-        cadence._publisher("P1", "x", "x", "x", "100 G a")
+        timeline_steps.publisher("P1", "x", "x", "x", "100 G a")

@@ -157,8 +157,11 @@ def test_removal_is_at_once(loadwire_fleet: MakeFleet, make_subscriber: MakeSubs
             pause.poll(1)
 
 
-def test_removal_amid_a_flood(loadwire_fleet: MakeFleet, make_subscriber: MakeSubscriber) -> None:
+def test_removal_amid_a_flood(
+    loadwire_fleet: MakeFleet, make_subscriber: MakeSubscriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A worker is removed while more of its messages wait than are read in a row."""
+    monkeypatch.setattr(module, "_BATCH", 1)
     fleet = loadwire_fleet("ramp", workers=2)
     gone, stays = fleet.engines
     subscriber = make_subscriber(*fleet.urls)

@@ -141,6 +141,12 @@ def through_a_double(payload: bytes) -> Reading:
     return {name: None if n is None else int(float(n)) for name, n in fields.items()}
 
 
+@wrong_decoder("hands out floats, since it divides by them anyway", "W2", "W3", "W5", "W7")
+def hands_out_floats(payload: bytes) -> Reading:
+    fields = _strict(msgpack.unpackb(payload))
+    return {name: None if n is None else float(n) for name, n in fields.items()}
+
+
 @wrong_decoder("makes every count an int, text and floats included", "W5")
 def int_of_anything(payload: bytes) -> Reading:
     tag, *values = msgpack.unpackb(payload)

@@ -196,6 +196,19 @@ class ShowsNoUnknown(LoadSubscriber):
         }
 
 
+class Flickers(LoadSubscriber):
+    """Clears a worker before it fills in what is new, and may be looked at in between."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._shown: dict[str, Mapping[str, int] | None] = {}
+
+    def view(self) -> dict[str, Mapping[str, int] | None]:
+        shown, self._shown = self._shown, dict(super().view())
+        zeros = dict.fromkeys(tables.LOAD_FIELDS, 0)
+        return {url: load if load == shown.get(url) else zeros for url, load in self._shown.items()}
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A subscriber with a mistake: a case that it fails, the rule that is named, and the deed."""
@@ -215,6 +228,7 @@ class Wrong:
 
 
 WRONG = [
+    Wrong("flickers", "one-rank", "C1", "wrong-value", Flickers),
     Wrong("dials the KV host", "one-rank", "C1", "refused", planner=dial_kv_host),
     Wrong("derives the port", "one-rank", "C1", "refused", planner=derive_port),
     Wrong("one port for all ranks", "sum-of-three-ranks", "C1", "refused",
