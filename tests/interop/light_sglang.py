@@ -165,8 +165,14 @@ def _empty(name: str, **attributes: Any) -> None:
     module = types.ModuleType(name)
     module.__path__ = []
     vars(module).update(attributes)
-    module.__getattr__ = lambda _: object()  # type: ignore[method-assign]
+    module.__getattr__ = _anything  # type: ignore[method-assign]
     sys.modules[name] = module
+
+
+def _anything(name: str) -> object:
+    if name.startswith("__"):  # __file__ and the like, which tools look at in every module
+        raise AttributeError(name)
+    return object()
 
 
 def _scheduler(root: Path) -> type:
