@@ -126,9 +126,11 @@ class EngineContract(Contract):
             expected = f"a message of revision {self.revision}, number {sequence}, with {reading}"
             return Finding("wrong-bytes", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
         if sequence is not None and message.sequence != sequence:
-            return Finding(
-                "wrong-sequence", "S1", f"number {sequence}", str(message.sequence), Hazard.NONE
-            )
+            got = str(message.sequence)
+            if int.from_bytes(frames[1], "little") == sequence:
+                got = f"{frames[1].hex()}: the number is little-endian"
+            broken = "F3" if "little" in got else "S1"
+            return Finding("wrong-sequence", broken, f"number {sequence}", got, Hazard.NONE)
         owed = {**self._counts_of(reading), RANK: rank}
         wrong = differences(owed, wire.to_dict(message.stat))
         if not wrong:

@@ -116,9 +116,8 @@ BAD_COUNTS: tuple[tuple[str, str, Reason, str], ...] = (
     ("minus-2-63", "d38000000000000000", Reason.OUT_OF_RANGE, "-2^63 as int 64"),
 )
 
-# First, middle, capacity and rank of revision 1; first, and first, middle and last appended count
-# of revision 2.
-SLOTS = {1: (1, 3, 4, 5), 2: (1, 6, 8, 10)}
+# Every slot: those of revision 1, and the first as well as all appended ones of revision 2.
+SLOTS = {1: (1, 2, 3, 4, 5), 2: (1, 6, 7, 8, 9, 10)}
 
 # An announced length that the bytes do not keep. Each stands behind the elements of a golden, or
 # in their place; a decoder that allocates by it dies.

@@ -25,7 +25,7 @@ use crate::contract::Hazard as H;
 use crate::contract::Policy as P;
 use crate::discovery::KvEvents;
 use crate::discovery::NoPlanReason as N;
-use crate::discovery::Value::{Bool, Float, Integer, List, Missing, Null, Object, Text};
+use crate::discovery::Value as V;
 use crate::refusal::Reason as X;
 use crate::stat::Revision as R;
 use crate::table::Event::{Advertise, Receive, Remove, Restart, Silence, Withdraw};
@@ -202,19 +202,19 @@ def _block(block: object) -> str:
 
 def _value(block: Mapping[str, Any], key: str) -> str:
     if key not in block:
-        return "Missing"
+        return "V::Missing"
     value = block[key]
     if value is None:
-        return "Null"
+        return "V::Null"
     if isinstance(value, bool):
-        return f"Bool({str(value).lower()})"
+        return f"V::Bool({str(value).lower()})"
     if isinstance(value, int):
-        return f"Integer({value})"
+        return f"V::Integer({value})"
     if isinstance(value, float):
-        return f"Float({value!r})"
+        return f"V::Float({value!r})"
     if isinstance(value, str):
-        return f"Text({_text(value)})"
-    return "List" if isinstance(value, list) else "Object"
+        return f"V::Text({_text(value)})"
+    return "V::List" if isinstance(value, list) else "V::Object"
 
 
 def _plan_verdict(vector: Mapping[str, Any]) -> str:

@@ -122,6 +122,8 @@ pub mod conformance;
 pub mod discovery;
 #[allow(unsafe_code)]
 pub mod ffi;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod table;
 
 pub use contract::{Choice, Hazard, Policy};

@@ -452,7 +452,7 @@ fn the_report_reads_well() {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }
     assert!(text.contains("[hazard: attracts-all]"), "{text}");
-    assert!(text.contains(&failure.hex), "{text}");
+    assert!(text.contains(&failure.input), "{text}");
     assert!(text.contains("more not shown"), "{text}");
     let rules: Vec<_> =
         text.lines().skip_while(|line| !line.starts_with("rule ")).skip(1).collect();

@@ -1,43 +1,24 @@
 """The reference publisher beside SGLang's own: one snapshot, one real socket each, turn by turn.
 
-SGLang is not installed for this. `LOADWIRE_SGLANG` names a folder with its unpacked wheel, of which
-the publisher and what it imports are loaded, and nothing else.
+SGLang is not installed for this: the light part of its wheel is loaded, as for `tests/interop`.
 """
 
 from __future__ import annotations
 
-import importlib
-import os
 import socket
-import sys
 import time
-import types
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_loadwire.contract.engine import ReservedPort, kv_events_config
+from pytest_loadwire.endpoints import Topology
 from pytest_loadwire.engine import LoadPublisher, LoadSnapshot
+from tests.interop import light_sglang
 
 pytest.importorskip("pytest_benchmark")
-
-VARIABLE = "LOADWIRE_SGLANG"
-PUBLISHER = "sglang.srt.managers.scheduler_components.load_publisher"
-
-# Empty packages with the right path: their own code imports what only a GPU machine has.
-PACKAGES = (
-    "sglang",
-    "sglang.srt",
-    "sglang.srt.arg_groups",
-    "sglang.srt.disaggregation",
-    "sglang.srt.managers",
-    "sglang.srt.managers.scheduler_components",
-    "sglang.srt.utils",
-)
 
 ROUNDS = 15
 
@@ -57,37 +38,12 @@ CASES = [
 @pytest.fixture(scope="module")
 def sglang() -> Iterator[Any]:
     """SGLang's module with the load publisher, at rank 0 of an engine of one."""
-    root = os.environ.get(VARIABLE)
-    if not root:
-        pytest.skip(f"NOT RUN: {VARIABLE} names no folder with an unpacked SGLang wheel")
-    before = set(sys.modules)
-    for name in PACKAGES:
-        package = types.ModuleType(name)
-        package.__path__ = [str(Path(root) / name.replace(".", "/"))]
-        sys.modules[name] = package
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                module: Any = importlib.import_module(PUBLISHER)
-            except ImportError as error:
-                pytest.skip(f"NOT RUN: {PUBLISHER} of {root} cannot be imported: {error}")
-        alone = types.SimpleNamespace(
-            pp_rank=0,
-            attn_tp_rank=0,
-            attn_cp_rank=0,
-            num_dp_ranks=1,
-            attn_dp_size=1,
-            attn_dp_rank=0,
-            dp_rank=None,
-        )
-        module.get_parallel = lambda: alone
-        sys.modules["sglang.srt.disaggregation.kv_events"].get_parallel = lambda: alone  # type: ignore[attr-defined]
-        yield module
-    finally:
-        for name in set(sys.modules) - before:
-            if name.partition(".")[0] == "sglang":
-                del sys.modules[name]
+        modules = light_sglang.load()
+    except (light_sglang.NotAvailableError, ImportError) as error:
+        pytest.skip(f"NOT RUN: {error}")
+    with light_sglang.topology(Topology()):
+        yield modules.publisher
 
 
 @pytest.fixture

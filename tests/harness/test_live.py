@@ -21,7 +21,7 @@ def test_probes_never_take_the_room_of_the_first_message(
     """
     monkeypatch.setattr(live, "_PROBE_MS", 0)
     for _ in range(50):
-        with Capture("toy_engine.open_socket", mode="live", timeout=1.0) as capture:
+        with Capture("toy_engine.open_socket", mode="live", timeout=10.0) as capture:
             publisher = engine.Publisher()
             publisher.publish(reading)
             assert [(0, reading)] == capture.receive()

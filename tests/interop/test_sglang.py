@@ -124,6 +124,7 @@ class TestPublisher(PublisherContract):
     fields = {"num_tokens": "num_used_tokens", "attn_dp_rank": "dp_rank"}
     socket_mode: ClassVar[str] = "stub"
     deviations = PUBLISHER
+    test_on_a_real_socket: Any = None
 
     def make_publisher(self, *, topology: Topology, **config: Any) -> Any:
         """Start it as a scheduler with these ranks does."""
@@ -135,6 +136,7 @@ class TestPublisherOnARealSocket(TestPublisher):
     """The same on sockets of this machine."""
 
     socket_mode = "live"
+    test_on_a_real_socket = PublisherContract.test_on_a_real_socket
 
 
 class _Writer:

@@ -61,6 +61,14 @@ macro_rules! counts {
 
 counts!(u8, u16, u32, u64, usize, i8, i16, i32, i64, isize);
 
+/// A sum over ranks may pass 64 bits. What passes 127 is no sum of counts, and is shown as the
+/// greatest number there is.
+impl From<u128> for Count {
+    fn from(value: u128) -> Self {
+        Self(Some(value.try_into().unwrap_or(i128::MAX)))
+    }
+}
+
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {

@@ -1,7 +1,13 @@
 //! Runs every vector through a router's own decoder and reports by rule.
 //!
-//! [`payloads`] is for a function that takes the payload, [`frames`] for one that takes the whole
-//! message. Both are builders: say what your router is, hand in a closure, and assert.
+//! | run | what it checks |
+//! |---|---|
+//! | [`payloads`] | a decoder of the payload |
+//! | [`frames`] | a parser of the whole message |
+//! | [`plans`] | a function from a worker's `/server_info` to the endpoints that are dialled |
+//! | [`readings`] | a table of readings: freshness, sums over ranks, removal, bad messages |
+//!
+//! All are builders: say what your router is, hand in a closure, and assert.
 //!
 //! ```
 //! use loadwire_check::conformance::{self, Reading};
@@ -40,14 +46,23 @@
 //! deeply for a recursive decoder, or one whose announced length it tried to allocate.
 
 mod answer;
+mod known;
+mod load;
 mod panics;
+mod plans;
+mod readings;
 mod report;
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 pub use answer::{Answer, Count, Reading, Rejection};
+pub use load::Load;
+pub use plans::{plans, Dialled, NotDialled, PlanAnswer, PlanSuite, Question, UrlCredentials};
+pub use readings::{readings, Table, TableSuite};
 pub use report::{Failure, Report, Tally};
+
+use known::Deviations;
 
 use crate::contract::{Choice, Hazard, Policy};
 use crate::stat::Revision;
@@ -85,6 +100,16 @@ pub enum Deviation {
     WrongReason,
     /// It panics.
     Panics,
+    /// It dials something else (only [`plans`]).
+    WrongPlan,
+    /// It has a load for a worker whose load is unknown (only [`readings`]).
+    Knows,
+    /// It has no load for a worker whose load is known (only [`readings`]).
+    Forgets,
+    /// It has another load (only [`readings`]).
+    WrongLoad,
+    /// It ends the subscription (only [`readings`]).
+    Ends,
 }
 
 /// What a router declares about itself, and then the run.
@@ -92,16 +117,9 @@ pub enum Deviation {
 pub struct Suite<Subject> {
     revision: Revision,
     policies: BTreeMap<Policy, Choice>,
-    known: Vec<Known>,
+    known: Deviations,
     sequence_is_read: bool,
     subject: PhantomData<Subject>,
-}
-
-#[derive(Clone, Debug)]
-struct Known {
-    at: String,
-    deviation: Deviation,
-    why: String,
 }
 
 /// One form of one vector.
@@ -181,7 +199,7 @@ impl<Subject> Suite<Subject> {
         Self {
             revision: Revision::LATEST,
             policies: BTreeMap::new(),
-            known: Vec::new(),
+            known: Deviations::default(),
             sequence_is_read: true,
             subject: PhantomData,
         }
@@ -213,7 +231,7 @@ impl<Subject> Suite<Subject> {
         deviation: Deviation,
         why: impl Into<String>,
     ) -> Self {
-        self.known.push(Known { at: at.into(), deviation, why: why.into() });
+        self.known.add(at.into(), deviation, why.into());
         self
     }
 
@@ -223,9 +241,9 @@ impl<Subject> Suite<Subject> {
         cases: impl Iterator<Item = Case>,
         mut ask: impl FnMut(&Case) -> Answer,
     ) -> Report {
-        let mut report = Report::new(subject, self.revision);
+        let mut report = Report::new(format!("{subject} as a reader of {}", self.revision));
         let mut undeclared: BTreeMap<Policy, Undeclared> = BTreeMap::new();
-        let mut uses = vec![Use::default(); self.known.len()];
+        let mut known = self.known.watch();
         for case in cases {
             let Some(verdict) = for_reader(case.readers, self.revision) else {
                 continue;
@@ -246,22 +264,15 @@ impl<Subject> Suite<Subject> {
                 Ruling::Reject { rule, hazard, .. } => (rule, Some(hazard)),
                 Ruling::Accept { .. } => (case.rule, None),
             };
-            for (known, used) in self.known.iter().zip(&mut uses) {
-                used.exists |= known.at == rule || known.at == case.vector;
-            }
+            known.ran(rule, case.vector);
             let Some(fault) = fault(ruling, &answer, self.sequence_is_read) else {
                 report.passed(rule, matches!(ruling, Ruling::Accept { .. }));
                 continue;
             };
-            let excuse = self.known.iter().zip(&mut uses).find(|(known, _)| {
-                (known.at == rule || known.at == case.vector) && known.deviation == fault.deviation
-            });
-            match excuse {
-                Some((_, used)) => {
-                    used.excused += 1;
-                    report.excused(rule);
-                }
-                None => report.failed(failure(&case, rule, hazard, fault)),
+            if known.excuse(rule, case.vector, fault.deviation) {
+                report.excused(rule);
+            } else {
+                report.failed(failure(&case, rule, hazard, fault));
             }
         }
         if report.by_rule().is_empty() {
@@ -269,7 +280,7 @@ impl<Subject> Suite<Subject> {
             report.problem(format!("there is no vector for a reader of {}", self.revision));
         }
         self.check_declarations(&mut report, &undeclared);
-        self.check_known(&mut report, &uses);
+        known.finish(&mut report);
         report
     }
 
@@ -304,33 +315,6 @@ impl<Subject> Suite<Subject> {
             ));
         }
     }
-
-    fn check_known(&self, report: &mut Report, uses: &[Use]) {
-        for (known, used) in self.known.iter().zip(uses) {
-            let Known { at, deviation, why } = known;
-            if why.trim().is_empty() {
-                report.problem(format!("the known deviation at {at} gives no reason"));
-            }
-            if !used.exists {
-                report.problem(format!(
-                    "the known deviation at {at} excuses nothing: no vector and no rule of this run \
-                     has that name"
-                ));
-            } else if used.excused == 0 {
-                report.problem(format!(
-                    "the known deviation at {at} ({deviation:?}: {why}) was not seen: it is gone, or \
-                     fails in another way; remove the excuse"
-                ));
-            }
-        }
-    }
-}
-
-/// What came of one known deviation.
-#[derive(Clone, Default)]
-struct Use {
-    exists: bool,
-    excused: usize,
 }
 
 /// What was seen of one policy that was not declared.
@@ -409,6 +393,7 @@ fn failure(case: &Case, rule: &'static str, hazard: Option<Hazard>, fault: Fault
         why: case.why,
         expected: fault.expected,
         got: fault.got,
-        hex: case.hex(),
+        label: "bytes",
+        input: case.hex(),
     }
 }

@@ -33,8 +33,11 @@ pub struct Failure {
     pub expected: String,
     /// The answer given.
     pub got: String,
-    /// The bytes in hexadecimal, cut when they are many; frames are divided by `|`.
-    pub hex: String,
+    /// What was given: bytes in hexadecimal, cut when they are many, frames divided by `|`; a URL and
+    /// its block; or the steps of a timeline up to the one that went wrong.
+    pub input: String,
+    /// What to call that.
+    pub(super) label: &'static str,
 }
 
 impl fmt::Display for Failure {
@@ -50,7 +53,7 @@ impl fmt::Display for Failure {
         writeln!(f, "    {}", self.why)?;
         writeln!(f, "    expected {}", self.expected)?;
         writeln!(f, "    got      {}", self.got)?;
-        write!(f, "    bytes    {}", self.hex)
+        write!(f, "    {:<8} {}", self.label, self.input.replace('\n', "\n             "))
     }
 }
 
@@ -69,8 +72,7 @@ pub struct Tally {
 #[derive(Clone, Debug)]
 #[must_use = "a report says nothing until it is asserted"]
 pub struct Report {
-    subject: &'static str,
-    revision: Revision,
+    subject: String,
     rules: BTreeMap<&'static str, Tally>,
     failures: Vec<Failure>,
     problems: Vec<String>,
@@ -78,10 +80,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(subject: &'static str, revision: Revision) -> Self {
+    pub(super) fn new(subject: String) -> Self {
         Self {
             subject,
-            revision,
             rules: BTreeMap::new(),
             failures: Vec::new(),
             problems: Vec::new(),
@@ -153,10 +154,8 @@ impl fmt::Display for Report {
         let Tally { passed, failed, excused } = self.total();
         writeln!(
             f,
-            "{} as a reader of {}: {passed} passed, {failed} failed, {excused} excused \
-             (vectors {})",
+            "{}: {passed} passed, {failed} failed, {excused} excused (vectors {})",
             self.subject,
-            self.revision,
             CONTENT_HASH.get(..12).unwrap_or(CONTENT_HASH),
         )?;
         for problem in &self.problems {
@@ -173,7 +172,7 @@ impl fmt::Display for Report {
         if failed > 0 && self.accepts_passed == 0 {
             writeln!(
                 f,
-                "\nnot one reading came out right: is the closure wired to the decoder at all?"
+                "\nnot one answer came out right: is the closure wired to the router at all?"
             )?;
         }
         writeln!(f, "\nrule   passed  failed  excused")?;

@@ -56,35 +56,41 @@ class TestSubscriberOfRevision1(TestReferenceSubscriber):
 
 
 class TestSaturatingSubscriber(SubscriberContract):
-    """Sums may stop at 2^64-1 where that is declared; without a clock, ages are left out."""
+    """Sums may stop at 2^64-1 where that is declared."""
 
+    virtual_time = True
     sums = "saturate"
-    window = None
+    window = WINDOW
+    rediscovers = REDISCOVERS
     patience = PATIENCE
 
     def start(self, window: float, clock: Callable[[], float]) -> LoadSubscriber:
         def stop(load: dict[str, int]) -> dict[str, int]:
             return {name: min(value, 2**64 - 1) for name, value in load.items()}
 
-        table = tables.changed("Saturating", stop)(window=window, clock=clock)
-        return LoadSubscriber(table=table)
+        heartbeat = min(1.0, window / 2)
+        table = tables.changed("Saturating", stop)(window=window, heartbeat=heartbeat, clock=clock)
+        return LoadSubscriber(table=table, rediscover=REDISCOVERS)
 
 
 class TestDeclaredDeviation(SubscriberContract):
     """A known deviation is declared, and its tests are expected to fail by it."""
 
-    window = None
+    virtual_time = True
+    window = WINDOW
     rediscovers = REDISCOVERS
     deviations = (
         Deviation("S3", "wrong-value", "we filter, for now", ["lower-sequence", "restart-with-*"]),
+        Deviation("S3", "refused", "we filter, for now", ["lower-sequence-is-a-heartbeat"]),
         Deviation("C7", "wrong-value", "we filter, for now", ["restart-back-*", "restart-of-*"]),
+        Deviation("C7", "refused", "we filter, for now", ["restart-after-silence"]),
     )
     patience = SHORT_PATIENCE
 
     def start(self, window: float, clock: Callable[[], float]) -> LoadSubscriber:
-        return LoadSubscriber(
-            table=tables.SequenceFilter(window=window, clock=clock), rediscover=REDISCOVERS
-        )
+        heartbeat = min(1.0, window / 2)
+        table = tables.SequenceFilter(window=window, heartbeat=heartbeat, clock=clock)
+        return LoadSubscriber(table=table, rediscover=REDISCOVERS)
 
 
 def reference(
@@ -235,7 +241,8 @@ WRONG = [
           planner=one_port_for_all),
     Wrong("conflates", "one-rank", "C1", "refused", Conflates),
     Wrong("tears down", "bad-payloads-in-between", "C5", "refused", TearsDown),
-    Wrong("tears down, hostile", "hostile-engine", "C5", "refused", TearsDown),
+    # Whether it read anything before it fell is a matter of when the first bad message comes.
+    Wrong("tears down, hostile", "hostile-engine", "C5", "refused or wrong-value", TearsDown),
     Wrong("tears down and dials again", "bad-frames-in-between", "C5", "refused",
           TearsDownAndDialsAgain),
     Wrong("dies of nonsense", "bad-frames-in-between", "C5", "refused", DiesOfNonsense),
@@ -307,7 +314,8 @@ def test_a_wrong_subscriber_is_caught(wrong: Wrong) -> None:
     text = run(contract_of(wrong), wrong.case)
     says = _SAYS.match(text)
     assert says is not None, f"not caught: {text!r}"
-    assert (wrong.rule, wrong.deed) == (says["rule"], says["deed"]), text
+    assert wrong.rule == says["rule"], text
+    assert says["deed"] in wrong.deed.split(" or "), text
     assert f"-{wrong.case} (" in text
     assert "  expected  " in text
     assert "  got       " in text

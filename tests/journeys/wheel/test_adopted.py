@@ -37,6 +37,13 @@ class TestWire(WireContract):
         ),
     )
 
+    def publish(self, stats):
+        """Frame the readings as the engine does."""
+        return [
+            (b"load", number.to_bytes(8, "big"), self.encode(stat))
+            for number, stat in enumerate(stats)
+        ]
+
 
 class TestDecoder(DecoderContract):
     """The two-step adoption of a router in Python, with this package's own decoder."""
