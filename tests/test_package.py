@@ -22,6 +22,7 @@ LAYERS = [
     "rules",
     "errors",
     "deadline",
+    "closing",
     "tokens",
     "exact",
     "wire",

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from pytest_loadwire.closing import Closing
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline
 from pytest_loadwire.engine.fake_engine import FakeEngine
 from pytest_loadwire.engine.hostile import bad_messages
@@ -22,12 +23,9 @@ from pytest_loadwire.engine.scenario import Act, Scenario, load_scenario
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
-    from types import TracebackType
-
-    from typing_extensions import Self
 
 
-class Fleet:
+class Fleet(Closing):
     """Fake engines, driven by a scenario.
 
     Args:
@@ -91,17 +89,6 @@ class Fleet:
 
     def __repr__(self) -> str:
         return f"<Fleet {self.scenario.name!r}, {len(self.engines)} engine(s), step {self.steps}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def urls(self) -> list[str]:

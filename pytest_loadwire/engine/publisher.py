@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import zmq
 
+from pytest_loadwire.closing import Closing
 from pytest_loadwire.discovery import KVEventsConfig, KVEventsConfigError
 from pytest_loadwire.endpoints import Decline, Topology, is_zmq_endpoint_ipv6
 from pytest_loadwire.wire import (
@@ -112,7 +113,7 @@ def open_pub_socket(endpoint: str) -> zmq.Socket[bytes]:
     return socket
 
 
-class LoadPublisher:
+class LoadPublisher(Closing):
     """Publishes one scheduler's load (rules K4, P1 to P4, S1).
 
     Args:
@@ -278,17 +279,6 @@ class LoadPublisher:
         socket, self._socket = self._socket, None
         if socket is not None:
             socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _send(self, socket: PubSocket, counts: tuple[Any, ...]) -> None:
         payload = self._encode(counts)

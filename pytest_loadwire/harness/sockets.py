@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import zmq
 
+from pytest_loadwire.closing import Closing
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.harness.endpoint import last_endpoint
@@ -22,9 +23,7 @@ from pytest_loadwire.harness.frames import parse, show_frames
 from pytest_loadwire.wire import LATEST, TOPIC, Message, build_frames
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from typing_extensions import Buffer, Self
+    from typing_extensions import Buffer
 
     from pytest_loadwire.wire import LoadStatRev1
 
@@ -34,7 +33,7 @@ HIGH_WATER_MARK = 8
 _RECONNECT_MS = 10
 
 
-class LivePublisher:
+class LivePublisher(Closing):
     """An engine's load socket on an ephemeral loopback port, in a context of its own.
 
     It has the high-water mark, the LINGER and the IPV6 of rule K1. An engine at its high-water mark
@@ -92,17 +91,6 @@ class LivePublisher:
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self._endpoint}, next sequence {self._sequence}"
         return f"<LivePublisher {state}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def endpoint(self) -> str:
@@ -258,7 +246,7 @@ class LivePublisher:
             self._note_subscriptions()
 
 
-class LiveSubscriber:
+class LiveSubscriber(Closing):
     """A router's end of a load socket: receives, and checks what it receives.
 
     Args:
@@ -307,17 +295,6 @@ class LiveSubscriber:
 
     def __repr__(self) -> str:
         return f"<LiveSubscriber {'closed' if self.closed else self._endpoint}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def endpoint(self) -> str:

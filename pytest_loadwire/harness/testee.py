@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pytest_loadwire.closing import Closing
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.program import GRACE, MAX_LINE, Program, StartError
@@ -24,8 +25,6 @@ from pytest_loadwire.wire import REVISIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from typing_extensions import Self
 
     from pytest_loadwire.judge import Outcome
 
@@ -128,7 +127,7 @@ class _Answer(msgspec.Struct):
     error: str | None = None
 
 
-class Testee:
+class Testee(Closing):
     """A program behind the protocol. It is a witness: no bytes make its methods raise.
 
     It is started for the first question, and again after each failure, so that one crash costs one
@@ -227,12 +226,6 @@ class Testee:
         if runs:
             return f"still running {self.timeout:g} s after its input was closed; killed"
         return None if ended == "exit status 0" else f"its input was closed, and then: {ended}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _ask(self, case: Mapping[str, object], revision: int | None) -> Outcome:
         if self._failed_in_a_row >= GIVE_UP:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import zmq
 
+from pytest_loadwire.closing import Closing
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.discovery import NoPlan, Plan, RankEndpoint, plan
 from pytest_loadwire.endpoints import LOAD_TOPIC, is_zmq_endpoint_ipv6
@@ -31,9 +32,6 @@ from pytest_loadwire.wire import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
-
-    from typing_extensions import Self
 
     from pytest_loadwire.router.table import Load, RankStats, WorkerView
 
@@ -107,7 +105,7 @@ class WorkerStatus:
     endpoints: dict[int, str]
 
 
-class LoadSubscriber:
+class LoadSubscriber(Closing):
     """Reads the load of any number of workers (rules C1 to C7). Close it.
 
     Everything may be called from any thread.
@@ -171,17 +169,6 @@ class LoadSubscriber:
     def __repr__(self) -> str:
         state = "closed" if self._closing else f"{len(self._workers)} worker(s)"
         return f"<LoadSubscriber {state}>"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def add_worker(self, url: str) -> None:
         """Begin to read a worker. Idempotent, and returns at once: its load is unknown at first.

@@ -414,7 +414,7 @@ fn the_command_line_explains_itself() {
     let wrong: &[(&[&str], &str)] = &[
         (&[], "a command is needed"),
         (&["golden"], "golden needs a folder"),
-        (&["listen"], "not understood: listen"),
+        (&["speak"], "not understood: speak"),
         (&["decode", "--revision", "3"], "no revision \"3\"; there are 1, 2"),
         (&["decode", "--revision"], "not understood"),
     ];

@@ -132,7 +132,11 @@ BUGS = (
         ("TestPublisher", "TestScheduler"),
         "P2",
         "change-goes-at-once",
-        ("expected  message 1 at 100", "got       none", "100 forced   reading-b -> asked   <- here"),
+        (
+            "expected  message 1 at 100",
+            "got       none",
+            "100 forced   reading-b -> asked   <- here",
+        ),
         {
             "P1": "changed readings that pass the throttle at one time",
             "P3": "a changed reading that is handed in",
@@ -167,7 +171,11 @@ BUGS = (
         "P4",
         "failure-goes-on-and-on",
         ("expected  no warning", "got       engine.load: load is not published: the provider of"),
-        {"W5": "a count that cannot be sent is such a failure"},
+        {
+            "P1": "a provider that fails twice",
+            "S1": "sends and readings that fail twice",
+            "W5": "a count that cannot be sent is such a failure",
+        },
     ),
     Bug(
         "advertised but not bound",
@@ -226,7 +234,7 @@ BUGS = (
             "expected  9ba84c6f61645374617411cc82",
             "got       9ba84c6f616453746174cc8211",
             "a router would read num_running_reqs=130 instead of 17, num_waiting_reqs=17",
-            "> expected  10  11                          1 num_running_reqs",
+            "> expected   10  11                          1 num_running_reqs",
         ),
         {
             "W4": "the payload without a rank has these fields as well",
@@ -245,7 +253,7 @@ BUGS = (
         ("TestWire",),
         "W4",
         "rev2-total-prefill-busy-us-0",
-        ("expected an array of 11, got 10",),
+        ("expected exactly the 11 elements of revision 2, got 10",),
         {
             "W3": "a whole reading of SGLang's that ends in a zero",
             "W5": "a count of zero at the end of the array",

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,7 @@ def table() -> Iterator[dict[str, str]]:
     print("", *(f"{name:<{width}}  {row}" for name, row in rows.items()), sep="\n")  # noqa: T201
 
 
-def run(repo: Path, *arguments: str, classes: tuple[str, ...] | list[str] = ()) -> Run:
+def run(repo: Path, *arguments: str, classes: Sequence[str] = ()) -> Run:
     """The engine's developer runs pytest, with nothing of our own run in the environment."""
     own = ("PYTEST_", "LOADWIRE_")
     done = subprocess.run(
@@ -116,8 +116,7 @@ def test_it_is_adopted_in_two_steps() -> None:
     naming = {
         str(path.relative_to(REPO))
         for path in REPO.rglob("*")
-        if path.suffix in (".py", ".toml")
-        and re.search("pytest.loadwire", path.read_text("utf-8"))
+        if path.suffix in (".py", ".toml") and re.search("pytest.loadwire", path.read_text("utf-8"))
     }
 
     assert {"pyproject.toml", TESTS} == naming
@@ -125,7 +124,7 @@ def test_it_is_adopted_in_two_steps() -> None:
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name.replace(" ", "-"))
 def test_a_bug_is_caught(bug: Bug, repo: Path, table: dict[str, str]) -> None:
-    """It is reported by the rule it breaks, in words to mend it by, and nothing else without reason."""
+    """It is reported by its rule in words to mend it by, and by others for a reason only."""
     bug.apply(repo)
 
     done = run(repo, classes=bug.classes)

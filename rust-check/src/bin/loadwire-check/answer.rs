@@ -38,6 +38,12 @@ fn refused(why: &Refusal) -> Value {
     })
 }
 
+/// Bytes as a hexadecimal string.
+#[cfg(feature = "live")]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The bytes of a hexadecimal string.
 pub fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let digits = text.as_bytes();
