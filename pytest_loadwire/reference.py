@@ -8,6 +8,7 @@ table of `router`. Sockets are stubs and time is a virtual clock, so that nothin
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,8 +45,18 @@ BehaviourVector = AddressVector | CadenceVector | ReadingTimeline
 
 _ENGINE = "pytest_loadwire.engine"
 
-# Some timelines make the engine warn, and that is judged; a terminal is not to show it.
-logging.getLogger(_ENGINE).addHandler(logging.NullHandler())
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Keep to ourselves what a timeline makes the engine warn of. It is judged here."""
+    logger, nobody = logging.getLogger(_ENGINE), logging.NullHandler()
+    propagated, logger.propagate = logger.propagate, False
+    logger.addHandler(nobody)  # without any, Python would print the warning
+    try:
+        yield
+    finally:
+        logger.removeHandler(nobody)
+        logger.propagate = propagated
 
 
 class Reference:
@@ -76,7 +87,7 @@ class Reference:
 
     def _broken(self, timeline: PublisherTimeline | SchedulerTimeline) -> Iterator[str]:
         finding: Finding | None
-        with Capture(_Publisher.open_socket) as capture:
+        with _unheard(), Capture(_Publisher.open_socket) as capture:
             if isinstance(timeline, PublisherTimeline):
                 finding, notes = _Publisher(self._named).judge_timeline(timeline, capture)
             else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from pytest_loadwire.rules import Reason
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+
+_Read = TypeVar("_Read")
 
 TOPIC = b"load"
 """Frame 0 of every message (rule F2)."""
@@ -279,7 +281,7 @@ def verify(payload: Buffer, *, revision: int = LATEST) -> LoadStatRev1:
     """
     kind = _reader(revision)
     data = bytes(memoryview(payload))
-    stat = decode(data, revision=revision)
+    stat = _graded(decode, data, revision)
     length = array_length(data)
     elements = len(kind.__struct_fields__) + 1
     if length != elements:
@@ -307,11 +309,21 @@ def verify_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Messag
         WireError: As :func:`parse_frames` and :func:`verify`.
         ValueError: There is no such revision.
     """
-    message = parse_frames(frames, revision=revision)
+    message = _graded(parse_frames, frames, revision)
     try:
         return message._replace(stat=verify(frames[2], revision=revision))
     except WireError as error:
         error.frame = 2
+        raise
+
+
+def _graded(read: Callable[..., _Read], data: Any, revision: int) -> _Read:
+    """What a router makes of an engine's bytes; what it misses, the engine left out (rule W4)."""
+    try:
+        return read(data, revision=revision)
+    except WireError as error:
+        if error.reason is Reason.TOO_SHORT:
+            error.rule = "W4"
         raise
 
 

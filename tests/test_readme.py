@@ -207,11 +207,18 @@ def test_the_numbers_are_those_of_the_vectors():
     everything = sum(len(getattr(golden, subject)) for subject in vectors.VECTOR_TYPES)
     assert f"{everything} golden vectors" in README
     totals = ", ".join(f"{count} {what}" for what, count in result.totals.items())
-    assert totals in " ".join(block("text", "vectors by rule and witness").split())
+    table = block("text", "vectors by rule and witness")
+    assert totals in " ".join(table.split())
+    (head,) = re.findall(r"^┃ rule ┃.*$", table, re.MULTILINE)
+    assert result.witnesses == re.findall(r"\w+", head)[-len(result.witnesses) :]
     agreed = {
         w: sum(row[w].passed for row in result.cells.values() if w in row) for w in result.witnesses
     }
-    assert re.search(r"agreed .*" + r".*".join(map(str, agreed.values())), README)
+    shown = dict(re.findall(r"^│ (\w*) +│ [^│]*│(.*)│$", table, re.MULTILINE))
+    assert len(shown) >= 3
+    for rule, row in shown.items():
+        cells = {w: cell.passed for w, cell in result.cells[rule].items()} if rule else agreed
+        assert row.split("│") == [f" {cells.get(w, '-'):>{max(len(w), 3)}} " for w in agreed]
 
 
 def test_every_fixture_and_option_is_listed(repo: pytest.Pytester):

@@ -231,7 +231,7 @@ UNGRADED = [
     ),
     (GOOD + "00", 2, "trailing-bytes", "W6", 43, None, None, "the end of the payload", "1 more"),
     ("96" + TAG + BODY + "ff", 1, "out-of-range", "W5", 21, 5, REV1[4], "0 to 2^64-1", "-1"),
-    ("95" + TAG + BODY, 1, "too-short", "W9", 0, 5, REV1[4], "at least 6", "5"),
+    ("95" + TAG + BODY, 1, "too-short", "W4", 0, 5, REV1[4], "at least 6", "5"),
 ]
 
 

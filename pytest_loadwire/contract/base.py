@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, get_args
 
 import pytest
 
@@ -61,6 +61,9 @@ class Contract:
         for deviation in self.deviations:
             if deviation.rule not in RULES:
                 _fail(f"{deviation} excuses an unknown rule; the contract has {', '.join(RULES)}")
+            if deviation.deed not in get_args(Deed):
+                deeds = ", ".join(get_args(Deed))
+                _fail(f"{deviation} deviates in no known way; the ways are {deeds}")
             for pattern in deviation.cases:
                 if not any(
                     rule == deviation.rule and fnmatchcase(case, pattern) for rule, case in cases

@@ -116,9 +116,17 @@ class WireContract(Contract):
         """The engine encodes the reading to exactly the bytes of the vector."""
         reading = _reading(payload_vector, self.revision)
         expected = payload_vector.payload
-        got = self.encode(self.make_stat(reading))
+        got: bytes | None = None
+        finding: Finding | None
+        try:
+            sent = got = self.encode(self.make_stat(reading))
+        except Exception as error:  # whatever it is, that is the finding
+            finding = _crashed(payload_vector.rule, expected.hex(), error)
+        else:
+            same = sent == expected
+            finding = None if same else self._grade(sent, expected, reading, payload_vector)
         self.hold(
-            None if got == expected else self._grade(got, expected, reading, payload_vector),
+            finding,
             rule=payload_vector.rule,
             case=payload_vector.id,
             why=payload_vector.why,
@@ -144,7 +152,12 @@ class WireContract(Contract):
         finding: Finding | None
         vectors = [load().payload(vector_id) for vector_id in ids]
         stats = [self.make_stat(_reading(vector, self.revision)) for vector in vectors]
-        messages = [tuple(map(bytes, message)) for message in self.publish(stats)]
+        try:
+            messages = [tuple(map(bytes, message)) for message in self.publish(stats)]
+        except Exception as error:  # as above
+            finding = _crashed("S1", f"{len(stats)} messages", error)
+            self.hold(finding, rule="S1", case=case)
+            return
         if len(messages) != len(vectors):
             finding = Finding(
                 "wrong-bytes",
@@ -245,6 +258,11 @@ class WireContract(Contract):
         if message[2] != vector.payload:
             return self._grade(message[2], vector.payload, _reading(vector, self.revision), vector)
         return None
+
+
+def _crashed(rule: str, expected: str, error: Exception) -> Finding:
+    got = f"{type(error).__name__}: {error}"
+    return Finding("crashed", rule, expected, got, Hazard.STALE)
 
 
 def _reading(vector: PayloadVector, revision: int) -> Reading:

@@ -125,6 +125,7 @@ LYING_TAILS: tuple[tuple[str, str, str], ...] = (
     ("str-32", "db80000000", "a str of 2^31 bytes"),
     ("bin-32", "c680000000", "a bin of 2^31 bytes"),
     ("ext-32", "c98000000005", "an ext of 2^31 bytes"),
+    ("ext-32-most", "c9ffffffff05", "an ext of 2^32-1 bytes, and one more for its type"),
     ("array-32", "dd80000000", "an array of 2^31 elements"),
     ("map-32", "df80000000", "a map of 2^31 pairs"),
     ("array-32-most", "ddffffffff", "an array of 2^32-1 elements"),
@@ -339,12 +340,16 @@ def _lies() -> Iterator[PayloadVector]:
             why=f"an unknown element announces {why}",
             source="rev2-golden-a and one element spelled by hand",
         )
-    count_place = spell.array_header(11) + spell.text(TAG.encode()) + bytes.fromhex("dd80000000")
-    yield _spelled(
-        "lying-count",
-        count_place,
-        reject(Reason.TRUNCATED, offset=len(count_place), element=1, hazard=Hazard.CRASH),
-        since=1,
-        why="in place of the first count, an array that announces 2^31 elements and ends",
-        source="spelled by hand",
-    )
+    for name, given, why in (
+        ("lying-count", "dd80000000", "an array that announces 2^31 elements and ends"),
+        ("lying-count-ext", "c9ffffffff05", "an ext that announces 2^32-1 bytes and ends"),
+    ):
+        raw = spell.array_header(11) + spell.text(TAG.encode()) + bytes.fromhex(given)
+        yield _spelled(
+            name,
+            raw,
+            reject(Reason.TRUNCATED, offset=len(raw), element=1, hazard=Hazard.CRASH),
+            since=1,
+            why=f"in place of the first count, {why}",
+            source="spelled by hand",
+        )

@@ -71,7 +71,11 @@
 //!
 //! The contract leaves a few questions open, such as whether bytes behind the array are an error.
 //! Your router answers each of them with a [`Policy`] and a [`Choice`]; one that is not declared is
-//! a failure that says which to add. Whole messages are checked with [`conformance::frames`].
+//! a failure that says which to add.
+//!
+//! Bytes are half of it. [`conformance::frames`] checks whole messages, [`conformance::plans`] what
+//! your router dials for a worker, and [`conformance::readings`] its table of readings: a missing
+//! rank that is summed as zero sends everything to one worker as surely as a wrong decoder does.
 //!
 //! # Decode
 //!
@@ -89,7 +93,13 @@
 //! ```
 //!
 //! [`parse_frames`] does the same for a whole message, [`encode`] and [`build_frames`] make what an
-//! engine sends.
+//! engine sends. [`discovery::plan`] says what to dial for a worker.
+//!
+//! # Sockets
+//!
+//! With the feature `live`, `live::Listener` hears an engine as a router does and `live::Publisher` is
+//! heard as an engine is, over the pure-Rust `zeromq` crate; the program has them as `listen` and
+//! `publish`.
 //!
 //! # Other languages
 //!
@@ -99,7 +109,7 @@
 //!
 //! # Versions
 //!
-//! The library builds with Rust 1.70. A new revision of the contract is a new minor version of this
+//! The library builds with Rust 1.70; the features need a newer one. A new revision of the contract is a new minor version of this
 //! crate: it appends a field to [`Rev2`], which a struct literal notices.
 #![deny(missing_docs, unsafe_code, unsafe_op_in_unsafe_fn)]
 #![deny(clippy::undocumented_unsafe_blocks)]

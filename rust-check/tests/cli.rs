@@ -426,3 +426,37 @@ fn the_command_line_explains_itself() {
         assert!(text.contains(part) && text.contains("usage:"), "{text}");
     }
 }
+
+/// What `listen` and `publish` do not understand is status 2, and says what there is; a program without
+/// sockets says how to get one that has them.
+#[test]
+fn sockets_are_asked_for_rightly() {
+    let with: &[(&[&str], &str)] = &[
+        (&["listen"], "listen: it needs an endpoint, such as tcp://"),
+        (&["publish", "--count", "1"], "publish: it needs an endpoint"),
+        (
+            &["listen", "tcp://h:1", "--interval", "1"],
+            "no option \"--interval\"; there are --count",
+        ),
+        (&["listen", "tcp://h:1", "--count"], "--count needs a value"),
+        (&["listen", "tcp://h:1", "--count", "-1"], "--count \"-1\" is none"),
+        (&["listen", "tcp://h:1", "--seconds", "NaN"], "--seconds \"NaN\" is none"),
+        (&["listen", "tcp://h:1", "--revision", "3"], "--revision \"3\" is none"),
+    ];
+    let without: &[(&[&str], &str)] =
+        &[(&["listen", "tcp://h:1"], "--features cli,live"), (&["publish"], "feature live")];
+    let live = cfg!(feature = "live");
+    let wrong = if live { with } else { without };
+    for (arguments, part) in wrong {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.contains(part) && text.contains("usage:"), "{text}");
+    }
+    if live {
+        let output = run(&["listen", "no-endpoint"]);
+        assert_eq!(output.status.code(), Some(2));
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.starts_with("loadwire-check: no-endpoint: "), "{text}");
+    }
+}

@@ -1,12 +1,11 @@
 //! The run over a router's readings: a right table passes, and each wrong one is caught by its rule.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::time::Duration;
 
 use loadwire_check::conformance::{self, Deviation, Load, Table};
 use loadwire_check::table::TIMELINES;
-use loadwire_check::{parse_frames_as, LoadStat, Revision};
+use loadwire_check::{parse_frames_as, LoadStat, Refusal, Revision};
 
 /// What a table does wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,6 +66,8 @@ impl Readings {
 }
 
 impl Table for Readings {
+    type Error = Refusal;
+
     fn advertise(&mut self, worker: &str, base: u16, dp_size: u32) {
         let mut before = self.workers.remove(worker).unwrap_or_default();
         if self.mistake == Mistake::AdvertisedOnce && !before.is_empty() {
@@ -106,7 +107,7 @@ impl Table for Readings {
         rank: u32,
         frames: &[&[u8]],
         now: Duration,
-    ) -> Result<(), Box<dyn Error>> {
+    ) -> Result<(), Refusal> {
         let mut frames = frames.to_vec();
         if self.mistake == Mistake::TopicByPrefix && frames[0].starts_with(b"load") {
             frames[0] = b"load";
@@ -114,7 +115,7 @@ impl Table for Readings {
         let message = match parse_frames_as(&frames, self.revision) {
             Ok(message) => Some(message),
             Err(refusal) => match self.mistake {
-                Mistake::BadMessageEnds => return Err(refusal.into()),
+                Mistake::BadMessageEnds => return Err(refusal),
                 Mistake::BadMessagePanics => panic!("{refusal}"),
                 _ => None,
             },
@@ -304,6 +305,8 @@ fn a_failure_tells_the_story() {
 fn a_table_may_sum_less() {
     struct Less(Readings);
     impl Table for Less {
+        type Error = Refusal;
+
         fn advertise(&mut self, worker: &str, base: u16, dp_size: u32) {
             self.0.advertise(worker, base, dp_size);
         }
@@ -319,7 +322,7 @@ fn a_table_may_sum_less() {
             rank: u32,
             frames: &[&[u8]],
             now: Duration,
-        ) -> Result<(), Box<dyn Error>> {
+        ) -> Result<(), Refusal> {
             self.0.receive(worker, rank, frames, now)
         }
         fn view(&mut self, worker: &str, now: Duration) -> Option<Load> {

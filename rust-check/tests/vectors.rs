@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use loadwire_check::table::{Ruling, Verdict, CONTENT_HASH, FIELDS, FILES, FRAMES, PAYLOADS};
+use loadwire_check::table::{
+    Ruling, Verdict, CONTENT_HASH, FIELDS, FILES, FRAMES, PAYLOADS, PLANS, TIMELINES,
+};
 use loadwire_check::{
     build_frames, decode_as, encode, parse_frames_as, LoadStat, Policy, Refusal, Revision,
 };
@@ -167,6 +169,7 @@ fn the_fields_are_those_of_the_contract() {
 fn the_table_is_sound() {
     let mut ids: Vec<_> =
         PAYLOADS.iter().map(|v| v.id).chain(FRAMES.iter().map(|v| v.id)).collect();
+    ids.extend(PLANS.iter().map(|v| v.id).chain(TIMELINES.iter().map(|v| v.id)));
     ids.sort_unstable();
     let count = ids.len();
     ids.dedup();
@@ -188,6 +191,9 @@ fn the_table_is_the_golden_folder() {
     let counted = |name: &str| FILES.iter().find(|file| file.name == name).map(|file| file.vectors);
     assert_eq!(counted("payloads.json"), Some(PAYLOADS.len()));
     assert_eq!(counted("frames.json"), Some(FRAMES.len()));
+    assert_eq!(counted("readings.json"), Some(TIMELINES.len()));
+    // The other vectors of that file are an engine's.
+    assert!(counted("discovery.json") > Some(PLANS.len()) && !PLANS.is_empty());
     let mut lines: Vec<_> =
         FILES.iter().map(|file| format!("{} {}\n", file.name, file.sha256)).collect();
     lines.sort_unstable();

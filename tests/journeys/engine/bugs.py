@@ -83,7 +83,7 @@ BUGS = (
         "E2",
         "resolve-auto-replay-next",
         (
-            "expected  the range from port 5559 on * for kv_endpoint='tcp://*:5557', "
+            "expected  the range from port 5559 on * for kv_endpoint='tcp://*:5557'",
             "replay_endpoint='tcp://*:5558'",
             "got       the range from port 5558 on *",
         ),
