@@ -326,6 +326,7 @@ fn worker_host(url: &str) -> Result<String, &'static str> {
                 None => (host.as_str(), None),
                 Some((address, zone)) => (address, Some(zone)),
             };
+            let lower = address.to_ascii_lowercase();
             let address: Ipv6Addr =
                 address.parse().map_err(|_| "has brackets around what is no IPv6 address")?;
             if zone.is_some_and(|zone| !is_plain(zone)) {
@@ -335,7 +336,9 @@ fn worker_host(url: &str) -> Result<String, &'static str> {
             if address.is_unspecified() || mapped {
                 return Err("has a wildcard host, which nobody can dial");
             }
-            (format!("[{}]", host.to_ascii_lowercase()), port)
+            // The name of an interface keeps its case.
+            let zone = zone.map(|zone| format!("%{zone}")).unwrap_or_default();
+            (format!("[{lower}{zone}]"), port)
         }
         // At the first colon: an IPv6 host without brackets leaves a port that is none (rule E8).
         None => {

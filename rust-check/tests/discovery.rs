@@ -19,6 +19,7 @@ fn hosts_are_taken_from_urls() {
         ("grpc+tls://a_b:1/x", "a_b"),
         ("http://h:", "h"),
         ("http://[fe80::1%25eth0]:1", "[fe80::1%eth0]"),
+        ("http://[FE80::1%25Eth0]:1", "[fe80::1%Eth0]"),
         ("http://[FE80::1]:1", "[fe80::1]"),
         ("http://0x10", "0x10"),
     ];
@@ -51,6 +52,33 @@ fn bad_urls_are_refused() {
         let none = plan(url, Some(&block())).expect_err(url);
         assert_eq!(none.reason, NoPlanReason::BadUrl, "{url}");
         assert!(none.text.ends_with("a worker URL looks like http://10.0.0.5:30000"), "{none}");
+    }
+}
+
+/// A topic that is not the contract's is another contract, whatever its type.
+#[test]
+fn another_topic_is_refused() {
+    for topic in [Value::Text("kv"), Value::Text("load "), Value::Null, Value::List, 1.into()] {
+        let none = plan("http://h:1", Some(&KvEvents { load_topic: topic, ..block() }));
+        let none = none.expect_err("no plan");
+        assert_eq!(none.reason, NoPlanReason::BadTopic, "{topic:?}");
+        assert!(none.text.contains(&format!("load_topic is {topic}, not \"load\"")), "{none}");
+    }
+}
+
+/// What is wrong with a URL is told: a rank suffix reads as a host behind a user.
+#[test]
+fn a_refused_url_is_explained() {
+    let texts = [
+        ("http://10.0.0.5:30000@1", "has an @ before its path"),
+        ("http://2001:db8::5:30000", "an IPv6 host goes in brackets"),
+        ("10.0.0.5:30000", "has no scheme"),
+        ("http://:30000", "has no host"),
+        ("http://*:1", "has a wildcard host"),
+    ];
+    for (url, text) in texts {
+        let none = plan(url, Some(&block())).expect_err(url);
+        assert!(none.text.starts_with(&format!("{url:?} ")) && none.text.contains(text), "{none}");
     }
 }
 
@@ -275,10 +303,31 @@ fn reasons_are_compared() {
     let suite = conformance::plans().url_credentials(UrlCredentials::Refuse);
     let report = suite.run(|asked| ours(asked).map_err(|_| NoPlanReason::NoBlock));
     assert!(report.failures().iter().all(|f| f.deviation == Deviation::WrongReason));
+    assert!(report.failures().len() > 20, "{report}");
     let report = suite.run(|_| Err::<Vec<String>, _>("no route to it"));
     let text = report.failures()[0].to_string();
     assert!(text.contains("got      dial nothing (no route to it)"), "{text}");
     assert!(report.failures().iter().all(|failure| failure.deviation == Deviation::Rejects));
+}
+
+/// The right endpoints for the wrong ranks are a wrong plan, and the report says which rank has which.
+#[test]
+fn endpoints_belong_to_ranks() {
+    let suite = conformance::plans().url_credentials(UrlCredentials::Refuse);
+    let report = suite.run(|asked| {
+        let plan = ours(asked).ok()?;
+        let endpoints = plan.endpoints.into_iter().rev().map(|at| at.endpoint);
+        Some(endpoints.collect::<Vec<_>>())
+    });
+    assert!(report.failures().iter().any(|failure| failure.vector == "plan-ipv4"));
+    let report = suite.run(|asked| {
+        let plan = ours(asked).ok()?;
+        Some(Dialled::by_rank(
+            plan.endpoints.into_iter().map(|at| (at.rank as u64 + 1, at.endpoint)),
+        ))
+    });
+    let text = report.failures()[0].to_string();
+    assert!(text.contains("tcp://10.0.0.5:5560 for rank 2"), "{text}");
 }
 
 /// Every kind of error that a router's function may have is an answer.

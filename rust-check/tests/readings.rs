@@ -276,6 +276,17 @@ fn wrong_tables_are_caught() {
     assert!(missed.is_empty(), "{}", missed.join("\n"));
 }
 
+/// A load before any message came is made up, whatever the timeline is about (rule C4).
+#[test]
+fn a_load_out_of_nothing_is_told_apart() {
+    let report = conformance::readings()
+        .run(|window| Readings::new(window, Revision::LATEST, Mistake::NeverPublishedAsIdle));
+    assert!(report.failures().iter().all(|failure| failure.rule == "C4"), "{report}");
+    let other = conformance::readings()
+        .run(|window| Readings::new(window, Revision::LATEST, Mistake::MissingRankAsZero));
+    assert!(other.failures().iter().all(|failure| failure.rule != "C4"), "{other}");
+}
+
 /// A failure names the timeline, tells its steps up to the one that went wrong with its bytes, and
 /// shows what was expected and what came.
 #[test]
