@@ -57,7 +57,7 @@ class Result:
         cells: By rule and witness, how many vectors passed and failed.
         failures: One sentence for each vector that a witness, the socket or the files got wrong.
         not_run: What could not be run, and why.
-        totals: How many vectors and bytes each part went through.
+        totals: How many vectors, spellings and messages there are.
     """
 
     root: Path

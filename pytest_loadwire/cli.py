@@ -1,4 +1,4 @@
-"""The terminal face: ``loadwire check``, ``testee``, ``skew`` and ``golden``.
+"""The terminal face: ``loadwire check``, ``testee``, ``skew``, ``fleet`` and ``golden``.
 
 Thin on purpose: each command calls one function of the library and shows what it says. Exit status
 0 is conforming, 1 is not, 2 is a wrong call or nothing to check.

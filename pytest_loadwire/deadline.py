@@ -1,4 +1,4 @@
-"""Deadlines: nothing in this package waits without one, and nothing sleeps."""
+"""Deadlines: how long a wait may take."""
 
 from __future__ import annotations
 

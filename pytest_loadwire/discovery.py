@@ -352,7 +352,9 @@ def _worker_host(url: str) -> str:
         # A rank suffix (http://10.0.0.5:30000@1) would read as user 10.0.0.5 on host 1.
         raise EndpointError(f"{url!r} has an @ before its path: {example}")
     host = host.replace("%25", "%", 1)  # a URL escapes the sign in front of an IPv6 zone
-    if "[" in parts.netloc and not is_ipv6_literal(host):
+    # urlsplit takes [::1]]:1 for ::1 as well.
+    whole = re.fullmatch(r"\[[^\[\]]+\](:\d*)?", parts.netloc)
+    if ("[" in parts.netloc or "]" in parts.netloc) and not (whole and is_ipv6_literal(host)):
         raise EndpointError(f"{url!r} has brackets around what is no IPv6 address: {example}")
     if _is_wildcard(host):
         raise EndpointError(f"{url!r} has a wildcard host, which nobody can dial: {example}")

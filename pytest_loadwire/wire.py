@@ -17,6 +17,7 @@ import msgspec
 from pytest_loadwire import exact
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.exact import (
+    RANK_FIELD,
     Names,
     array_length,
     element_name,
@@ -373,7 +374,7 @@ def _refuse_values(stat: LoadStatRev1) -> None:
     """Name the first value of ``stat`` that rule W5 forbids."""
     for element, name in enumerate(stat.__struct_fields__, 1):
         value = getattr(stat, name)
-        if value is None and name == "attn_dp_rank":
+        if value is None and name == RANK_FIELD:
             continue
         exact = type(value) is int
         if not exact or not 0 <= value <= MAX_COUNT:

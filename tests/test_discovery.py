@@ -380,6 +380,8 @@ NO_PLANS: list[tuple[str, object, NoPlanReason, str]] = [
         (url, BLOCK, NoPlanReason.BAD_URL, part)
         for url, part in (
             ("", "no scheme or no host"),
+            ("http://[::1]]:1", "no IPv6 address"),
+            ("http://[::1]x:1", "no IPv6 address"),
             ("10.0.0.5:30000", "no scheme or no host"),
             ("localhost:30000", "no scheme or no host"),
             ("http:10.0.0.5:30000", "no scheme or no host"),

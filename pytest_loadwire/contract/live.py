@@ -17,7 +17,7 @@ import zmq
 
 from pytest_loadwire.contract.engine import ReservedPort, against, crashed, kv_events_config
 from pytest_loadwire.endpoints import Topology
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.harness.hygiene import SocketWatch
 from pytest_loadwire.rules import Hazard
 

@@ -16,7 +16,7 @@ from pytest_loadwire.deadline import Deadline, DeadlineError
 from pytest_loadwire.judge import Deed, Finding, hazard_of
 from pytest_loadwire.router.replay import show_load
 from pytest_loadwire.rules import Hazard
-from pytest_loadwire.wire import LoadStat, field_names
+from pytest_loadwire.wire import MAX_COUNT, LoadStat, field_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 Known = Mapping[str, int] | None
 """A load, or None for unknown."""
-
-U64_MAX = 2**64 - 1
 
 _SEND_AGAIN_S = 0.25
 _LOOK_AGAIN_S = 0.001
@@ -202,7 +200,7 @@ class Watch:
             return None
         values = {name: load[name] for name in self._fields if name in load}
         if self._saturates:
-            values = {name: min(value, U64_MAX) for name, value in values.items()}
+            values = {name: min(value, MAX_COUNT) for name, value in values.items()}
         return values
 
     def wait_for(self, expected: Mapping[str, Known]) -> None:

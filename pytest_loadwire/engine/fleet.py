@@ -175,10 +175,12 @@ class Fleet(Closing):
 
     def close(self) -> None:
         """End every engine and free every port. Idempotent."""
-        self._http.close(self.timeout)
-        for engine in self.engines:
-            engine.up = False
-        self._ports.close()
+        try:
+            self._http.close(self.timeout)
+        finally:
+            for engine in self.engines:
+                engine.up = False
+            self._ports.close()
 
     def _do(self, act: Act) -> None:
         for index, engine in enumerate(self.engines):

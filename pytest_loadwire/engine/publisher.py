@@ -21,6 +21,7 @@ import zmq
 from pytest_loadwire.closing import Closing
 from pytest_loadwire.discovery import KVEventsConfig, KVEventsConfigError
 from pytest_loadwire.endpoints import Decline, Topology, is_zmq_endpoint_ipv6
+from pytest_loadwire.exact import RANK_FIELD
 from pytest_loadwire.wire import (
     LATEST,
     REVISIONS,
@@ -47,8 +48,6 @@ LOAD_PUB_HWM = 8
 
 SGLANG_FIELDS: Mapping[str, str] = MappingProxyType({"num_tokens": "num_used_tokens"})
 """What SGLang's snapshot calls the fields of the contract, where the names differ."""
-
-RANK_FIELD = "attn_dp_rank"
 
 # As a plain int: on every send, pyzmq would have to combine the enum member again.
 _SNDMORE = int(zmq.SNDMORE)

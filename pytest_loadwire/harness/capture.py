@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import zmq
 
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.harness.frames import parse, show_frames
 from pytest_loadwire.harness.hygiene import LeakError, left_alone, stray_threads, terminate
 from pytest_loadwire.harness.journal import Journal, SocketRecord
@@ -33,8 +33,6 @@ from pytest_loadwire.harness.target import Replacement, TargetError, own_attribu
 from pytest_loadwire.wire import LATEST, Message
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 Mode = Literal["stub", "live"]
@@ -92,12 +90,7 @@ class Capture:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         leaks = self.finish()
         # An error that is on its way is the cause; what it left open is the consequence.
         if kind is None:

@@ -11,8 +11,6 @@ from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.target import Replacement, TargetError
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 
@@ -40,12 +38,7 @@ class VirtualClock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.uninstall()
 
     def monotonic(self) -> float:

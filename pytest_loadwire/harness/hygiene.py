@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import zmq
 
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.harness.endpoint import last_endpoint
 from pytest_loadwire.harness.seam import Site, caller_site, observe
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from typing_extensions import Self
 
 
@@ -50,12 +48,7 @@ class SocketWatch:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         leaks = self.finish()
         # An error that is on its way is the cause; what it left open is the consequence.
         if leaks and kind is None:

@@ -18,7 +18,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline
 from pytest_loadwire.harness.program import Program
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import zmq
 
 from pytest_loadwire.closing import Closing
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
+from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
 from pytest_loadwire.harness.endpoint import last_endpoint
 from pytest_loadwire.harness.frames import parse, show_frames
 from pytest_loadwire.wire import LATEST, TOPIC, Message, build_frames

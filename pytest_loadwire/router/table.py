@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pytest_loadwire.errors import WireError
+from pytest_loadwire.exact import RANK_FIELD
 from pytest_loadwire.rules import Reason, Unknown
 from pytest_loadwire.wire import LATEST, REVISIONS, LoadStatRev1, Message, field_names, parse_frames
 
@@ -32,8 +33,6 @@ HEARTBEAT_S = 1.0
 
 WINDOW_S = 5.0
 """Seconds for which a reading is fresh, inclusive, unless configured (rule C2)."""
-
-RANK_FIELD = "attn_dp_rank"
 
 Load = Mapping[str, int]
 """A worker's load: the sum over its ranks of every count that all of them sent, by field name.

@@ -25,7 +25,7 @@ from pytest_loadwire.wire import field_names, parse_frames, verify_frames
 TIMELINES = load().readings
 NAMES = [timeline.id for timeline in TIMELINES]
 
-# What issue and contract ask the file to hold: rule to at least so many timelines.
+# What the file has to hold: rule to at least so many timelines.
 RULES = {"C1": 3, "C2": 4, "C3": 10, "C4": 5, "C5": 5, "C6": 4, "C7": 3, "S2": 1, "S3": 3}
 RULES |= {"R3": 5, "W9": 3, "F2": 1}
 

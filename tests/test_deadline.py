@@ -1,11 +1,11 @@
-"""Deadlines."""
+"""What a wait ends at, and what it raises then."""
 
 from __future__ import annotations
 
 import pytest
 
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.deadline import Deadline, DeadlineError
+from pytest_loadwire.deadline import Deadline, DeadlineError
 
 
 def test_a_deadline_counts_down() -> None:
