@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_loadwire.tokens import TokenError, walk
-from pytest_loadwire.wire import TAG, TOPIC, field_names
+from pytest_loadwire.wire import field_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,16 +135,6 @@ def compare_payloads(
             f"> {name:<9}{line}" for name, line in zip(names, (ours, theirs), strict=True) if line
         ]
     return text
-
-
-def is_message(value: object) -> bool:
-    """Whether a value looks like the frames of a load message, good or bad."""
-    return (
-        isinstance(value, tuple | list)
-        and 1 <= len(value) <= 4
-        and all(isinstance(frame, bytes) for frame in value)
-        and (value[0][:4] == TOPIC or any(TAG.encode() in frame[:16] for frame in value))
-    )
 
 
 def _role(index: int) -> str:

@@ -107,14 +107,14 @@ class Finding(NamedTuple):
         rule: The rule that is broken.
         expected: What the contract asks for.
         got: What the reader did.
-        hazard: What that does to traffic.
+        hazard: What that does to traffic; by itself nothing.
     """
 
     deed: Deed
     rule: str
     expected: str
     got: str
-    hazard: Hazard
+    hazard: Hazard = Hazard.NONE
 
     def __str__(self) -> str:
         return f"{self.rule} {self.deed}: expected {self.expected}, got {self.got}"

@@ -12,12 +12,12 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pytest_loadwire.engine.fleet import Fleet
     from pytest_loadwire.harness.capture import Capture
@@ -133,18 +133,13 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
     """Show two load messages element by element instead of as byte strings."""
-    if op != "==" or not (_is_message(left) and _is_message(right)):
+    if op != "==":
         return None
-    if not (_is_load(left) or _is_load(right)):
-        return None
-    from pytest_loadwire.annotate import compare_frames
-    from pytest_loadwire.errors import WireError
-
-    try:
-        return compare_frames(_as_frames(left), _as_frames(right))
-    except WireError:
-        # A message with a value that no frames can hold; pytest shows it as any other tuple.
-        return None
+    if _is_message(left) and _is_message(right):
+        return _compare_messages([left], [right])
+    if _are_messages(left) and _are_messages(right):
+        return _compare_messages(list(left), list(right))
+    return None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -275,6 +270,30 @@ def _native(config: pytest.Config) -> Path | None:
     if not path.is_file():
         raise pytest.UsageError(f"{source} must be the path of a shared library, not {value!r}")
     return path
+
+
+def _compare_messages(left: list[Any], right: list[Any]) -> list[str] | None:
+    """The first message that differs; None where that is no load message, or their number is."""
+    from pytest_loadwire.annotate import compare_frames
+    from pytest_loadwire.errors import WireError
+
+    for number, (ours, theirs) in enumerate(zip(left, right, strict=False)):
+        if ours == theirs:
+            continue
+        if not (_is_load(ours) or _is_load(theirs)):
+            return None
+        try:
+            lines = compare_frames(_as_frames(ours), _as_frames(theirs))
+        except WireError:
+            # A message with a value that no frames can hold; pytest shows it as any other tuple.
+            return None
+        return lines if len(left) == len(right) == 1 else [f"message {number}:", *lines]
+    return None
+
+
+def _are_messages(value: object) -> TypeGuard[Sequence[Any]]:
+    """Whether this is a list of messages."""
+    return isinstance(value, list | tuple) and bool(value) and all(map(_is_message, value))
 
 
 def _is_message(value: object) -> bool:

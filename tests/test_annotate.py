@@ -15,7 +15,6 @@ from pytest_loadwire.annotate import (
     annotate_frames,
     compare_frames,
     compare_payloads,
-    is_message,
     lines,
 )
 from pytest_loadwire.vectors import FrameVector, PayloadVector, load
@@ -42,25 +41,6 @@ LAST_LINES = [
 ]
 
 # value, whether it looks like a message
-MESSAGES: list[tuple[object, bool]] = [
-    ((b"load", bytes(8), b"\x90"), True),
-    ([b"load", bytes(8), b"\x90"], True),
-    ((b"loadx", b"", b""), True),
-    ((b"load",), True),
-    ((bytes.fromhex("96" + TAG),), True),
-    ((b"", bytes(8), bytes.fromhex("dd00000006d9084c6f616453746174")), True),
-    ((b"load", b"1", b"2", b"3"), True),
-    ((b"load", b"1", b"2", b"3", b"4"), False),
-    ((), False),
-    ((b"",), False),
-    ((b"kv", bytes(8), b"\x90"), False),
-    ((b"load", 7, b"\x90"), False),
-    ((b"load", "7", b"\x90"), False),
-    (b"load", False),
-    ("load", False),
-    (None, False),
-    ({b"load": 1}, False),
-]
 
 
 def test_examples() -> None:
@@ -207,9 +187,3 @@ def test_compare_shorter(reading: LoadStatRev2) -> None:
     """Elements that one side lacks are marked on the other."""
     text = compare_payloads(encode(reading), b"\x9b" + encode(reading)[1:-5])
     assert [line.split()[1] for line in text if line.startswith("> ")] == ["left", "right"]
-
-
-@pytest.mark.parametrize(("value", "expected"), MESSAGES)
-def test_is_message(value: object, expected: bool) -> None:
-    """What may be a load message, good or bad, is told from what is none."""
-    assert expected == is_message(value)

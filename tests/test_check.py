@@ -13,9 +13,9 @@ import pytest
 
 from pytest_loadwire import check
 from pytest_loadwire.check import Cell, Result, rule_order, run
+from pytest_loadwire.deadline import DeadlineError
 from pytest_loadwire.golden.build import content_hash
 from pytest_loadwire.harness import native, sockets
-from pytest_loadwire.deadline import DeadlineError
 from pytest_loadwire.rules import RULES
 from pytest_loadwire.vectors import FrameVector, GoldenError, PayloadVector, folder, load
 from pytest_loadwire.vectors.timelines import NamedReading, PublisherTimeline, SchedulerTimeline

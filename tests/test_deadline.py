@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import Deadline, DeadlineError
+from pytest_loadwire.errors import LoadwireError
 
 
 def test_a_deadline_counts_down() -> None:

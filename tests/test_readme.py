@@ -145,6 +145,15 @@ def test_the_capture_example_runs(repo: pytest.Pytester, mode: str):
     result.assert_outcomes(passed=1)
 
 
+def test_the_fixture_example_runs(repo: pytest.Pytester):
+    """The example of the live fixtures passes."""
+    repo.makepyfile(test_live=block("python", "make_loadwire_subscriber(loadwire_publisher)"))
+
+    result = repo.runpytest_subprocess("-W", "error")
+
+    result.assert_outcomes(passed=1)
+
+
 def test_a_python_router_adopts_the_contract_as_shown(repo: pytest.Pytester):
     """The decoder class runs every vector in every spelling, and says what it leaves out."""
     repo.mkpydir("router").joinpath("load.py").write_text(ROUTER, "utf-8")

@@ -68,7 +68,13 @@ class Contract:
                 if not any(
                     rule == deviation.rule and fnmatchcase(case, pattern) for rule, case in cases
                 ):
-                    _fail(f"{deviation} covers no case: {deviation.rule} has none like {pattern!r}")
+                    others = sorted({rule for rule, case in cases if fnmatchcase(case, pattern)})
+                    named = others and pattern.strip("*")
+                    found = f"; {', '.join(others)} has, as the test ids say" if named else ""
+                    _fail(
+                        f"{deviation} covers no case: {deviation.rule} has none like"
+                        f" {pattern!r}{found}"
+                    )
             if not deviation.reason.strip():
                 _fail(f"{deviation} gives no reason")
 
@@ -115,7 +121,8 @@ class Contract:
             shown = annotate_frames(frames).split("\n")
         text = "\n  ".join([text, *shown])
         if deviation is None:
-            _fail(text)
+            declared = f'Deviation("{rule}", "{finding.deed}", "why", ["{case}"])'
+            _fail(f"{text}\n  to live with it, declare  {declared}")
         if finding.deed != deviation.deed:
             _fail(
                 f"{rule} {case}: declared to deviate as {deviation.deed!r}, but it deviates as"

@@ -16,7 +16,7 @@ from pytest_loadwire.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.judge import Crashed, Refused, Taken, judge
 from pytest_loadwire.reader import smoke
-from pytest_loadwire.rules import POLICY_ANSWERS, Policy
+from pytest_loadwire.rules import POLICY_ANSWERS, READER_REASONS, Policy
 from pytest_loadwire.vectors import load
 from pytest_loadwire.wire import LATEST, REVISIONS, field_names
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pytest_loadwire.judge import Outcome
     from pytest_loadwire.reader import Reader
     from pytest_loadwire.vectors import FrameVector, PayloadVector
+
+
+_CODES = frozenset(reason.value for reason in READER_REASONS)
 
 
 class DecoderContract(Contract):
@@ -107,9 +110,13 @@ class DecoderContract(Contract):
         return {name: getattr(decoded, name) for name in names}
 
     def reason(self, refusal: Exception) -> str | None:
-        """The reason code of a refusal, or None where the decoder has no such codes."""
+        """The reason code of a refusal, or None where the decoder has no such codes.
+
+        The default takes an attribute ``reason`` that is one of the contract's codes; other
+        exceptions have such an attribute too, and mean something else by it.
+        """
         code = getattr(refusal, "reason", None)
-        return str(code) if isinstance(code, str) else None
+        return str(code) if code in _CODES else None
 
     # What follows is the contract's own.
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pytest_loadwire.harness.capture import Capture
-    from pytest_loadwire.judge import Deed
 
 RANK = "attn_dp_rank"
 
@@ -107,6 +106,45 @@ class EngineContract(Contract):
         """Hears what the engine warns of, while it is entered."""
         return Warnings(self.logger)
 
+    def judge_open(self, capture: Capture) -> Finding | None:
+        """Whether the engine has one open socket, without which nothing else can be judged."""
+        opened = capture.sockets
+        if len(opened) == 1:
+            return None
+        got = f"{len(opened)}" if opened else "none; is open_socket the name that the engine calls?"
+        return Finding("wrong-socket", "K1", "one socket for one scheduler", got)
+
+    def judge_sent(
+        self,
+        messages: Sequence[Sequence[bytes]],
+        *,
+        sequence: str | None,
+        at: str,
+        reading: str | None,
+        rule: str,
+    ) -> Finding | None:
+        """Whether one step of a timeline sent exactly the message that it owes, or none.
+
+        Args:
+            messages: What it sent.
+            sequence: The number of the message that is owed, or None for no message.
+            at: The time of the step.
+            reading: The name of the reading that the message carries.
+            rule: The rule of the timeline.
+        """
+        if sequence is None:
+            if not messages:
+                return None
+            return self.judge_surplus(messages[0], expected=f"no message at {at}", rule=rule)
+        if not messages:
+            return Finding("not-sent", rule, f"message {sequence} at {at}", "none", Hazard.STALE)
+        if len(messages) > 1:
+            return Finding("sent", rule, f"one message at {at}", f"{len(messages)}")
+        assert reading is not None  # the vectors send nothing without one
+        return self.judge_message(
+            messages[0], sequence=int(sequence), reading=reading, rank=0, rule=rule
+        )
+
     def judge_message(
         self, frames: Sequence[bytes], *, sequence: int | None, reading: str, rank: int, rule: str
     ) -> Finding | None:
@@ -159,17 +197,20 @@ def kv_events_config(endpoint: str = "tcp://*:5557", **further: str) -> str:
     return json.dumps({"publisher": "zmq", "topic": "kv", "endpoint": endpoint, **further})
 
 
+def sent(messages: Sequence[Sequence[bytes]]) -> list[str]:
+    """Each message by its number, in words."""
+    return [f"sent {int.from_bytes(m[1], 'big') if len(m) > 1 else '?'}" for m in messages]
+
+
+def history(what: str, notes: list[str]) -> list[str]:
+    """What happened up to the step that went wrong, which is marked."""
+    return [f"the {what} so far:", *notes[:-1], f"{notes[-1]}   <- here"] if notes else []
+
+
 def crashed(error: Exception, what: str) -> Finding:
     """An exception that got out of the engine's publishing, and so into its loop (rule P4)."""
     got = f"{type(error).__name__}: {error}"
     return Finding("crashed", "P4", f"{what} without an exception", got, Hazard.CRASH)
-
-
-def against(
-    deed: Deed, rule: str, expected: str, got: str, hazard: Hazard = Hazard.NONE
-) -> Finding:
-    """A finding about what an engine does, which by itself moves no traffic."""
-    return Finding(deed, rule, expected, got, hazard)
 
 
 class Warnings(logging.Handler):
@@ -204,7 +245,7 @@ class Warnings(logging.Handler):
             return None
         expected = f"{count} warning(s)" if count else "no warning"
         got = "; ".join(self.texts) or "none"
-        return against("warned" if heard > count else "not-warned", rule, expected, got)
+        return Finding("warned" if heard > count else "not-warned", rule, expected, got)
 
 
 class ReservedPort:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 import zmq
 
-from pytest_loadwire.contract.engine import ReservedPort, against, crashed, kv_events_config
-from pytest_loadwire.endpoints import Topology
+from pytest_loadwire.contract.engine import ReservedPort, crashed, kv_events_config
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
+from pytest_loadwire.endpoints import Topology
 from pytest_loadwire.harness.hygiene import SocketWatch
+from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_loadwire.contract.publisher import PublisherContract
     from pytest_loadwire.harness.clock import VirtualClock
     from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
-    from pytest_loadwire.judge import Finding
 
 HEARTBEAT = 1.0
 _LOOK_MS = 10
@@ -105,7 +105,7 @@ class Engine:
             if not deadline.remaining:
                 expected = f"a heartbeat to reach {subscriber.endpoint}"
                 got = f"none of {self.sent} in {deadline.timeout:g} s"
-                return against("not-sent", "P2", expected, got, Hazard.STALE)
+                return Finding("not-sent", "P2", expected, got, Hazard.STALE)
             self.beat()
             heard = _look(subscriber)
         self.beat()
@@ -114,7 +114,7 @@ class Engine:
             further = _look(subscriber, deadline.remaining)
             if further is None:
                 expected, got = f"message {self.sent - 1}", f"{_number(heard)} as the last"
-                return against("wrong-sequence", "S1", expected, got, Hazard.STALE)
+                return Finding("wrong-sequence", "S1", expected, got, Hazard.STALE)
             heard = further
         return self.stage.contract.judge_message(
             heard, sequence=self.sent - 1, reading="reading-a", rank=0, rule="P2"
@@ -155,9 +155,9 @@ def _occupied(stage: Stage) -> Finding | None:
                 return crashed(error, "the engine to start")._replace(rule="K3")
         leaks = watch.finish()
     if asked:
-        return against("asked", "P3", "nobody to be asked", "the provider was")
+        return Finding("asked", "P3", "nobody to be asked", "the provider was")
     if leaks:
-        return against("left-open", "K3", "the socket to be closed", "; ".join(leaks))
+        return Finding("left-open", "K3", "the socket to be closed", "; ".join(leaks))
     return warnings.judge(1, "K3")
 
 
@@ -176,18 +176,18 @@ def _stalled(stage: Stage) -> Finding | None:
         deadline = Deadline(DEFAULT_TIMEOUT)
         while not ear.poll(_LOOK_MS):
             if not deadline.remaining:
-                return against("not-sent", "P2", "a heartbeat", "none came", Hazard.STALE)
+                return Finding("not-sent", "P2", "a heartbeat", "none came", Hazard.STALE)
             engine.beat()
         with contract.listening() as warnings:
             numbers = _overrun(engine, ear)
         if not _has_gap(numbers):
             got = f"{len(numbers)} messages kept for a subscriber that does not read"
-            return against("wrong-socket", "K1", "at most 8 messages to wait", got, Hazard.STALE)
+            return Finding("wrong-socket", "K1", "at most 8 messages to wait", got, Hazard.STALE)
         if finding := warnings.judge(0, "S2"):
             return finding
         newest = _catch_up(engine, ear)
         if newest is None:
-            return against("not-sent", "S2", "the next heartbeat", "none came", Hazard.STALE)
+            return Finding("not-sent", "S2", "the next heartbeat", "none came", Hazard.STALE)
         return contract.judge_message(
             newest, sequence=engine.sent - 1, reading="reading-a", rank=0, rule="S2"
         )

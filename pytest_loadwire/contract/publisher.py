@@ -15,8 +15,8 @@ from pytest_loadwire.contract.engine import (
     EngineContract,
     ReadingFailedError,
     Warnings,
-    against,
     crashed,
+    history,
     kv_events_config,
 )
 from pytest_loadwire.contract.publisher_cases import (
@@ -31,8 +31,9 @@ from pytest_loadwire.contract.publisher_cases import (
     RankPlan,
     Start,
 )
-from pytest_loadwire.contract.publisher_judge import history, judge_asked, judge_socket, note
+from pytest_loadwire.contract.publisher_judge import judge_asked, judge_socket, note
 from pytest_loadwire.endpoints import Topology
+from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import load
 from pytest_loadwire.vectors.timelines import (
@@ -44,7 +45,6 @@ from pytest_loadwire.vectors.timelines import (
 
 if TYPE_CHECKING:
     from pytest_loadwire.harness.capture import Capture
-    from pytest_loadwire.judge import Finding
 
 _KV_EVENTS = kv_events_config()
 _ALONE = Topology()
@@ -135,21 +135,21 @@ class PublisherContract(EngineContract):
             self._clock_at(timeline.steps[0].at) as clock,
             self._running(publish_interval=timeline.interval) as publisher,
         ):
-            finding = self._judge_open(capture)
+            finding = self.judge_open(capture)
             for step in timeline.steps if finding is None else ():
                 clock.set(float(step.at))
                 finding, told = self._take(step, publisher, capture, timeline.rule)
                 notes.append(told)
                 if finding is not None:
                     break
-        return finding, history(notes)
+        return finding, history("calls", notes)
 
     def test_binds_its_socket(self, bind: Bind, loadwire_capture: Any) -> None:
         """The engine opens one PUB socket, sets what it has to, and then binds it."""
         capture = self._captured(loadwire_capture)
         self._needs_ipv6(bind.endpoint, capture)
         with self._running(bind.config, bind.load_publish_endpoint):
-            finding = self._judge_open(capture)
+            finding = self.judge_open(capture)
             if finding is None:
                 (record,) = capture.sockets
                 finding = judge_socket(record, bind)
@@ -162,7 +162,7 @@ class PublisherContract(EngineContract):
         with self.listening() as warnings:
             finding = self._judge_disabled(capture, warnings, failed_bind, Topology(), 1)
         if finding is None and not all(record.closed for record in capture.sockets):
-            finding = against("left-open", "K3", "the socket to be closed", "it was left open")
+            finding = Finding("left-open", "K3", "the socket to be closed", "it was left open")
         self.hold(finding, rule=failed_bind.rule, case=failed_bind.case)
 
     def test_opens_no_socket(self, start: Start, loadwire_capture: Any) -> None:
@@ -192,11 +192,12 @@ class PublisherContract(EngineContract):
         """Closing twice is closing once; afterwards, publishing asks for no reading."""
         capture = self._captured(loadwire_capture)
         with self._running() as publisher:
-            self.publish(publisher, lambda: self.snapshot_of("reading-a"), force=True,
-                         snapshot=None)  # fmt: skip
-        finding = self._judge_open(capture)
+            self.publish(
+                publisher, lambda: self.snapshot_of("reading-a"), force=True, snapshot=None
+            )
+        finding = self.judge_open(capture)
         if finding is None and not capture.sockets[0].closed:
-            finding = against("left-open", "K4", "the socket to be closed", "it was left open")
+            finding = Finding("left-open", "K4", "the socket to be closed", "it was left open")
         if finding is None and closing.case == "close-twice":
             try:
                 self.close(publisher)
@@ -307,35 +308,12 @@ class PublisherContract(EngineContract):
         if finding is not None:
             return finding, told
         return (
-            self._judge_sends(messages, step, rule)
+            self.judge_sent(
+                messages, sequence=owes.sent, at=step.at, reading=call.reading, rule=rule
+            )
             or judge_asked(asked, step, rule)
             or warnings.judge(owes.warned, "P4")
         ), told
-
-    def _judge_sends(
-        self, messages: Sequence[tuple[bytes, ...]], step: PublisherStep, rule: str
-    ) -> Finding | None:
-        owed = step.expect.sent
-        if owed is None:
-            if not messages:
-                return None
-            return self.judge_surplus(messages[0], expected=f"no message at {step.at}", rule=rule)
-        if not messages:
-            return against("not-sent", rule, f"message {owed} at {step.at}", "none", Hazard.STALE)
-        if len(messages) > 1:
-            return against("sent", rule, f"one message at {step.at}", f"{len(messages)}")
-        assert step.call.reading is not None  # the vectors send nothing without one
-        return self.judge_message(
-            messages[0], sequence=int(owed), reading=step.call.reading, rank=0, rule=rule
-        )
-
-    def _judge_open(self, capture: Capture) -> Finding | None:
-        """Whether the engine has one open socket, without which nothing else can be judged."""
-        opened = capture.sockets
-        if len(opened) == 1:
-            return None
-        got = f"{len(opened)}" if opened else "none; is open_socket the name that the engine calls?"
-        return against("wrong-socket", "K1", "one socket for one scheduler", got)
 
     def _judge_disabled(
         self,
@@ -357,7 +335,7 @@ class PublisherContract(EngineContract):
             if isinstance(case, Start) and capture.sockets:
                 opened = ", ".join(capture.sockets[0].bind_calls) or "no address"
                 got = f"one for {opened}"
-                return against("wrong-socket", case.rule, "no socket", got, Hazard.STALE)
+                return Finding("wrong-socket", case.rule, "no socket", got, Hazard.STALE)
             finding = self._judge_never_asks(publisher, capture, "P3", sent=0)
             return finding or warnings.judge(count, "E5" if case.rule[0] == "E" else case.rule)
         finally:
@@ -382,9 +360,9 @@ class PublisherContract(EngineContract):
             _first_of_the_harness(capture)
             return crashed(error, "publishing to do nothing")._replace(rule=rule)
         if asked:
-            return against("asked", rule, "nobody to be asked", f"the provider was, {asked} times")
+            return Finding("asked", rule, "nobody to be asked", f"the provider was, {asked} times")
         more = len(capture.frames) - sent
-        return against("sent", rule, "no message", f"{more} messages") if more else None
+        return Finding("sent", rule, "no message", f"{more} messages") if more else None
 
     def _judge_ranks(
         self, plan: RankPlan, capture: Capture, publishers: Sequence[Any]
@@ -394,13 +372,14 @@ class PublisherContract(EngineContract):
         if bound != owed:
             distinct = len(set(bound)) == len(owed)
             expected, got = ", ".join(owed), ", ".join(bound) or "no bind"
-            return against("wrong-socket", "R3" if distinct else "R2", expected, got, Hazard.STALE)
+            return Finding("wrong-socket", "R3" if distinct else "R2", expected, got, Hazard.STALE)
         for rank, (publisher, record) in enumerate(zip(publishers, capture.sockets, strict=True)):
-            self.publish(publisher, lambda: self.snapshot_of("reading-a"), force=True,
-                         snapshot=None)  # fmt: skip
+            self.publish(
+                publisher, lambda: self.snapshot_of("reading-a"), force=True, snapshot=None
+            )
             if len(record.messages) != 1:
                 expected, got = f"one message from rank {rank}", f"{len(record.messages)}"
-                return against("not-sent", "R3", expected, got, Hazard.STALE)
+                return Finding("not-sent", "R3", expected, got, Hazard.STALE)
             finding = self.judge_message(
                 record.messages[0], sequence=0, reading="reading-a", rank=rank, rule="R3"
             )

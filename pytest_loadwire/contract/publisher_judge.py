@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_loadwire.contract.engine import against
+from pytest_loadwire.contract.engine import sent
 from pytest_loadwire.contract.publisher_cases import HWM
+from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_loadwire.contract.engine import Warnings
     from pytest_loadwire.contract.publisher_cases import Bind
     from pytest_loadwire.harness.journal import SocketRecord
-    from pytest_loadwire.judge import Finding
     from pytest_loadwire.vectors.timelines import PublisherStep
 
 
@@ -28,7 +28,7 @@ def judge_socket(record: SocketRecord, bind: Bind) -> Finding | None:
     )
     if bind.rule == "K2":
         if "CONFLATE" in record.option:
-            return against("wrong-socket", "K2", "no CONFLATE", got, Hazard.STALE)
+            return Finding("wrong-socket", "K2", "no CONFLATE", got, Hazard.STALE)
         return None
     ipv6 = int("[" in bind.endpoint)
     owed = {"SNDHWM": HWM, "RCVHWM": HWM, "LINGER": 0, "IPV6": ipv6}
@@ -37,11 +37,11 @@ def judge_socket(record: SocketRecord, bind: Bind) -> Finding | None:
     wanted = ", ".join(f"{name}={n}" for name, n in owed.items() if name != "IPV6" or ipv6)
     expected = f"PUB: {wanted}, bind({bind.endpoint!r}) and nothing behind it"
     if record.bind_calls != [bind.endpoint]:
-        return against("wrong-socket", bind.rule, expected, got, Hazard.STALE)
+        return Finding("wrong-socket", bind.rule, expected, got, Hazard.STALE)
     kept = all(set_before.get(name) == value for name, value in owed.items())
     if record.kind == "PUB" and kept and not set_late:
         return None
-    return against("wrong-socket", "K1", expected, got, Hazard.STALE)
+    return Finding("wrong-socket", "K1", expected, got, Hazard.STALE)
 
 
 def judge_asked(asked: int, step: PublisherStep, rule: str) -> Finding | None:
@@ -52,7 +52,7 @@ def judge_asked(asked: int, step: PublisherStep, rule: str) -> Finding | None:
     if step.call.handed_in:
         rule = "P3"
     expected = f"the provider to be asked {owed} time(s) at {step.at}"
-    return against("asked" if asked > owed else "not-asked", rule, expected, str(asked))
+    return Finding("asked" if asked > owed else "not-asked", rule, expected, str(asked))
 
 
 def note(
@@ -60,8 +60,7 @@ def note(
 ) -> str:
     """One call, and what came of it, in one line."""
     call = step.call
-    did = [f"sent {int.from_bytes(m[1], 'big') if len(m) > 1 else '?'}" for m in messages]
-    did += ["asked"] * asked + ["warned"] * len(warnings.texts)
+    did = [*sent(messages), *["asked"] * asked, *["warned"] * len(warnings.texts)]
     words = [
         f"{step.at:>8}",
         "forced  " if call.forced else "unforced",
@@ -70,8 +69,3 @@ def note(
         *(["(send raises)"] if call.send == "raises" else []),
     ]
     return f"{' '.join(words)} -> {', '.join(did) or 'nothing'}"
-
-
-def history(notes: list[str]) -> list[str]:
-    """The calls up to the one that went wrong."""
-    return ["the calls so far:", *notes[:-1], f"{notes[-1]}   <- here"] if notes else []

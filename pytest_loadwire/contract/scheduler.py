@@ -11,17 +11,19 @@ from pytest_loadwire.contract.base import missing_hook
 from pytest_loadwire.contract.engine import (
     EngineContract,
     ReadingFailedError,
-    against,
     crashed,
+    history,
     kv_events_config,
+    sent,
 )
+from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import load
 from pytest_loadwire.vectors.timelines import SchedulerTimeline, scheduler_timelines
 
 if TYPE_CHECKING:
     from pytest_loadwire.harness.capture import Capture
-    from pytest_loadwire.judge import Deed, Finding
+    from pytest_loadwire.judge import Deed
     from pytest_loadwire.vectors.timelines import SchedulerStep
 
 _BATCHES = ("prefill", "decode")
@@ -132,17 +134,16 @@ class SchedulerContract(EngineContract):
         with self._clock_at(timeline.steps[0].at) as clock:
             loop.start()
             try:
-                finding = loop.judge_open()
+                finding = self.judge_open(capture)
                 for step in timeline.steps if finding is None else ():
                     clock.set(float(step.at))
                     finding = loop.take(step)
                     notes.append(loop.note(step))
                     if finding is not None:
-                        notes = ["the passes so far:", *notes[:-1], f"{notes[-1]}   <- here"]
                         break
             finally:
                 self.close(loop.scheduler)
-        return finding, notes
+        return finding, history("passes", notes)
 
     @classmethod
     def _timelines(cls) -> list[SchedulerTimeline]:
@@ -220,13 +221,6 @@ class _Loop:
     def _sent(self) -> int:
         return len(self.capture.frames) - self.seen
 
-    def judge_open(self) -> Finding | None:
-        """Whether there is one open socket, without which nothing else can be judged."""
-        opened = self.capture.sockets
-        if len(opened) == 1:
-            return None
-        return against("wrong-socket", "K1", "one socket for one scheduler", str(len(opened)))
-
     def take(self, step: SchedulerStep) -> Finding | None:
         """One pass of the loop: what is wrong with it."""
         self._begin(step)
@@ -246,25 +240,16 @@ class _Loop:
             self.messages = self.capture.frames[self.seen :]
             self.seen += len(self.messages)
         return (
-            self._judge_sends()
+            contract.judge_sent(
+                self.messages,
+                sequence=step.expect.sent,
+                at=step.at,
+                reading=step.reading,
+                rule=self.timeline.rule,
+            )
             or self._judge_written()
             or self._judge_walks()
             or self._judge_order()
-        )
-
-    def _judge_sends(self) -> Finding | None:
-        owed, at, rule = self.step.expect.sent, self.step.at, self.timeline.rule
-        if owed is None:
-            if not self.messages:
-                return None
-            return against("sent", rule, f"no message at {at}", f"{len(self.messages)}")
-        if not self.messages:
-            return against("not-sent", rule, f"message {owed} at {at}", "none", Hazard.STALE)
-        if len(self.messages) > 1:
-            return against("sent", rule, f"one message at {at}", f"{len(self.messages)}")
-        assert self.step.reading is not None  # the vectors send nothing without one
-        return self.contract.judge_message(
-            self.messages[0], sequence=int(owed), reading=self.step.reading, rank=0, rule=rule
         )
 
     def _judge_written(self) -> Finding | None:
@@ -273,7 +258,7 @@ class _Loop:
             return None
         expected = f"{owed} snapshot(s) for the in-engine sink at {self.step.at}"
         deed: Deed = "sent" if got > owed else "not-sent"
-        return against(deed, self.timeline.rule, expected, str(got), Hazard.STALE)
+        return Finding(deed, self.timeline.rule, expected, str(got), Hazard.STALE)
 
     def _judge_walks(self) -> Finding | None:
         owed = self.step.expect.walks
@@ -281,7 +266,7 @@ class _Loop:
             return None
         rule = "P7" if owed else self.timeline.rule
         expected = f"at most {owed} walk(s) of the queues at {self.step.at}"
-        return against("asked", rule, expected, str(self.walks))
+        return Finding("asked", rule, expected, str(self.walks))
 
     def _judge_order(self) -> Finding | None:
         """A batch publishes, and then its results are processed, once (rule P5)."""
@@ -292,9 +277,9 @@ class _Loop:
             return None
         if len(self.processed) != 1:
             got = f"{len(self.processed)} times"
-            return against("wrong-order", "P5", "the results to be processed once", got)
+            return Finding("wrong-order", "P5", "the results to be processed once", got)
         sent, written, _ = self.processed[0]
-        return against(
+        return Finding(
             "wrong-order",
             "P5",
             "what a batch publishes to be out before its results are processed",
@@ -304,8 +289,6 @@ class _Loop:
 
     def note(self, step: SchedulerStep) -> str:
         """The pass in one line."""
-        did = [f"sent {int.from_bytes(m[1], 'big') if len(m) > 1 else '?'}" for m in self.messages]
-        did += ["written"] * len(self.written)
-        did.append(f"{self.walks} walk(s)")
+        did = [*sent(self.messages), *["written"] * len(self.written), f"{self.walks} walk(s)"]
         reading = step.reading or "(walk raises)"
         return f"{step.at:>8} {step.loop_pass:<7} {reading} -> {', '.join(did)}"

@@ -1,4 +1,4 @@
-"""The load socket of one rank of a fake engine."""
+"""The load socket of one rank, as the kit binds it: for fake engines and for live publishers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from pytest_loadwire.deadline import Deadline, DeadlineError
+from pytest_loadwire.endpoints import is_zmq_endpoint_ipv6
 from pytest_loadwire.engine.publisher import LOAD_PUB_HWM
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.wire import TOPIC, build_frames
@@ -32,17 +33,21 @@ class RankSocket:
         sheds: Whether to drop messages at the high-water mark, or else wait for room.
         timeout: Seconds to wait for it.
 
+    Attributes:
+        endpoint: What is bound, with the real port.
+        sequence: The number that the next message gets (rule S1).
+
     Raises:
         zmq.ZMQError: The address cannot be bound.
     """
 
-    __slots__ = ("_closed", "_endpoint", "_lost", "_sequence", "_socket", "_topics")
+    __slots__ = ("_closed", "_lost", "_socket", "_timeout", "_topics", "endpoint", "sequence")
 
     def __init__(
         self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str, *, sheds: bool, timeout: float
     ) -> None:
-        self._endpoint = endpoint
-        self._sequence = 0
+        self.sequence = 0
+        self._timeout = timeout
         self._topics: Counter[bytes] = Counter()
         self._closed: zmq.Socket[bytes] | None = None
         self._lost = 0
@@ -55,7 +60,11 @@ class RankSocket:
             if not sheds:
                 self._socket.setsockopt(zmq.XPUB_NODROP, 1)
                 self._socket.setsockopt(zmq.SNDTIMEO, math.ceil(timeout * 1000))
+            if is_zmq_endpoint_ipv6(endpoint):
+                self._socket.setsockopt(zmq.IPV6, 1)
             self._socket.bind(endpoint)
+            # Some versions of libzmq count the terminator in.
+            self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT).rstrip("\0")
         except BaseException:
             self._socket.close()
             raise
@@ -74,9 +83,9 @@ class RankSocket:
 
     def publish(self, stat: LoadStatRev1) -> int:
         """Send one reading, and return its sequence; a send that fails takes one too (rule S1)."""
-        sequence = self._sequence
+        sequence = self.sequence
         frames = build_frames(sequence, stat)
-        self._sequence = sequence + 1
+        self.sequence = sequence + 1
         self.send(frames)
         return sequence
 
@@ -89,36 +98,64 @@ class RankSocket:
         """
         if not frames:
             raise LoadwireError("a ZeroMQ message has at least one frame, and none was given")
+        # Plain sends take a quarter of the time of one send_multipart.
         send = self._socket.send
         try:
             for frame in frames[:-1]:
                 send(frame, _SNDMORE)
             send(frames[-1])
         except zmq.Again as error:
-            raise DeadlineError(f"{self._endpoint}: a subscriber reads nothing") from error
+            raise DeadlineError(
+                f"{self.endpoint}: a subscriber left {LOAD_PUB_HWM} messages and the network's "
+                f"buffers unread, and there was no room for another in {self._timeout:g} s"
+            ) from error
         except zmq.ZMQError as error:
-            raise LoadwireError(f"{self._endpoint}: {error}") from error
+            raise LoadwireError(f"{self.endpoint}: {error}") from error
 
     def wait_for_subscribers(self, count: int, deadline: Deadline) -> None:
         """Return when there are ``count`` subscriptions that cover ``load``.
 
         Raises:
-            DeadlineError: Fewer came in time.
+            DeadlineError: Fewer came in time. The text says how many, and to what else.
         """
         while (have := self.subscribers) < count:
             if not self._socket.poll(deadline.remaining_ms):
-                elsewhere = sorted(t for t, n in self._topics.items() if n and have == 0)
+                elsewhere = sorted(
+                    topic for topic, n in self._topics.items() if n and not TOPIC.startswith(topic)
+                )
                 raise DeadlineError(
-                    f"{self._endpoint}: {have} of {count} subscription(s) that cover {TOPIC!r} "
-                    f"came in {deadline.timeout:g} s"
+                    f"{self.endpoint}: waited {deadline.timeout:g} s for {count} subscription(s) "
+                    f"that cover {TOPIC!r}, and {have} came"
                     + (f"; subscribed to something else: {elsewhere}" if elsewhere else "")
                 )
+
+    def wait_for_topic(
+        self, topic: bytes, subscriber: zmq.Socket[bytes], deadline: Deadline
+    ) -> None:
+        """Return when there is a subscription to exactly ``topic``, which ``subscriber`` has.
+
+        Raises:
+            DeadlineError: It did not come in time.
+        """
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        # Wakes up for nothing, and yet is needed: after a reconnect a SUB socket says again what
+        # it subscribes to, but only while its own thread looks after it.
+        poller.register(subscriber, zmq.POLLERR)
+        self._note_subscriptions()
+        while self._topics[topic] < 1:
+            if not poller.poll(deadline.remaining_ms):
+                raise DeadlineError(
+                    f"{self.endpoint}: the subscriber's subscription did not arrive in "
+                    f"{deadline.timeout:g} s"
+                )
+            self._note_subscriptions()
 
     def unbind(self) -> None:
         """Begin to free the port."""
         # A monitor tells when the listener is closed; unbinding alone only asks for it.
         self._closed = self._socket.get_monitor_socket(zmq.EVENT_CLOSED)
-        self._socket.unbind(self._endpoint)
+        self._socket.unbind(self.endpoint)
 
     def close(self, deadline: Deadline) -> None:
         """Close the socket behind `unbind`, when its port is free.
@@ -129,7 +166,7 @@ class RankSocket:
         free = self._closed is None or bool(self._closed.poll(deadline.remaining_ms))
         self.drop()
         if not free:
-            raise DeadlineError(f"{self._endpoint} is not free after {deadline.timeout:g} s")
+            raise DeadlineError(f"{self.endpoint} is not free after {deadline.timeout:g} s")
 
     def drop(self) -> None:
         """Close the socket; its port is free some time later."""

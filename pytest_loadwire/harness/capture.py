@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import zmq
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.frames import parse, show_frames
 from pytest_loadwire.harness.hygiene import LeakError, left_alone, stray_threads, terminate
 from pytest_loadwire.harness.journal import Journal, SocketRecord

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import zmq
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.endpoint import last_endpoint
 from pytest_loadwire.harness.seam import Site, caller_site, observe
 

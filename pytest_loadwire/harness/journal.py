@@ -8,8 +8,8 @@ from typing import Any
 
 import zmq
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import Deadline
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.endpoint import TcpAddress
 
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import zmq
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import Deadline, DeadlineError
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.endpoint import last_endpoint
 from pytest_loadwire.harness.frames import show_frames
 from pytest_loadwire.harness.journal import (

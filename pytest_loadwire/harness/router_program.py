@@ -17,8 +17,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.program import Program
 
 if TYPE_CHECKING:

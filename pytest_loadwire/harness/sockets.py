@@ -7,28 +7,24 @@ says nothing about the subscription, and a message sent in between is lost witho
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import zmq
 
 from pytest_loadwire.closing import Closing
-from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT, Deadline, DeadlineError
-from pytest_loadwire.harness.endpoint import last_endpoint
+from pytest_loadwire.engine.rank_socket import RankSocket
+from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.harness.frames import parse, show_frames
-from pytest_loadwire.wire import LATEST, TOPIC, Message, build_frames
+from pytest_loadwire.wire import LATEST, TOPIC, Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Buffer
 
     from pytest_loadwire.wire import LoadStatRev1
-
-HIGH_WATER_MARK = 8
-"""How many messages an engine queues for one subscriber, in each direction (rule K1)."""
 
 _RECONNECT_MS = 10
 
@@ -64,60 +60,45 @@ class LivePublisher(Closing):
         self._open(port)
 
     def _open(self, port: int) -> None:
-        self._sequence = 0
-        self._topics: Counter[bytes] = Counter()
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.XPUB)
+        endpoint = f"tcp://{self._host}:{port}"
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._socket.set_hwm(HIGH_WATER_MARK)
-            self._socket.setsockopt(zmq.LINGER, 0)
-            # Not just the first and the last subscription of a topic, but every one.
-            self._socket.setsockopt(zmq.XPUB_VERBOSER, 1)
-            if not self._sheds:
-                self._socket.setsockopt(zmq.XPUB_NODROP, 1)
-                self._socket.setsockopt(zmq.SNDTIMEO, math.ceil(self._timeout * 1000))
-            if self._host.startswith("["):
-                self._socket.setsockopt(zmq.IPV6, 1)
-            self._socket.bind(f"tcp://{self._host}:{port}")
-            self._endpoint = last_endpoint(self._socket)
+            self._socket = RankSocket(
+                self._context, endpoint, sheds=self._sheds, timeout=self._timeout
+            )
         except zmq.ZMQError as error:
             self.close()
-            raise LoadwireError(
-                f"cannot bind a publisher to tcp://{self._host}:{port}: {error}"
-            ) from error
-        # Three plain sends take a quarter of the time of one send_multipart.
-        self._send = self._socket.send
+            raise LoadwireError(f"cannot bind a publisher to {endpoint}: {error}") from error
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self._endpoint}, next sequence {self._sequence}"
+        state = "closed" if self.closed else f"{self.endpoint}, next sequence {self.sequence}"
         return f"<LivePublisher {state}>"
 
     @property
     def endpoint(self) -> str:
         """Where to connect, for example ``tcp://127.0.0.1:41327``."""
-        return self._endpoint
+        return self._socket.endpoint
 
     @property
     def port(self) -> int:
         """The port that is bound."""
-        return int(self._endpoint.rpartition(":")[2])
+        return int(self.endpoint.rpartition(":")[2])
 
     @property
     def sequence(self) -> int:
         """The number that the next message gets (rule S1)."""
-        return self._sequence
+        return self._socket.sequence
 
     @property
     def closed(self) -> bool:
         """Whether `close` was called."""
-        return self._socket.closed
+        return self._context.closed
 
     @property
     def subscribers(self) -> int:
         """How many subscriptions that cover the topic ``load`` are in place right now."""
         self._alive()
-        self._note_subscriptions()
-        return sum(n for topic, n in self._topics.items() if TOPIC.startswith(topic))
+        return self._socket.subscribers
 
     def publish(self, stat: LoadStatRev1) -> int:
         """Send one reading as an engine does: three frames, canonical, numbered (rules F1, S1).
@@ -130,18 +111,8 @@ class LivePublisher(Closing):
             DeadlineError: A subscriber reads so little that there was no room in time.
             LoadwireError: The publisher is closed.
         """
-        sequence = self._sequence
-        topic, number, payload = build_frames(sequence, stat)
-        send = self._send
-        try:
-            # The number is spent by the attempt: a send that fails takes one too (rule S1).
-            self._sequence = sequence + 1
-            send(topic, zmq.SNDMORE)
-            send(number, zmq.SNDMORE)
-            send(payload)
-        except zmq.ZMQError as error:
-            raise self._explain(error) from error
-        return sequence
+        self._alive()
+        return self._socket.publish(stat)
 
     def send_raw(self, frames: Sequence[Buffer]) -> None:
         """Send exactly these frames, legal or not. Takes no sequence number.
@@ -152,12 +123,7 @@ class LivePublisher(Closing):
                 closed.
         """
         self._alive()
-        if not frames:
-            raise LoadwireError("a ZeroMQ message has at least one frame, and none was given")
-        try:
-            self._socket.send_multipart(list(frames))
-        except zmq.ZMQError as error:
-            raise self._explain(error) from error
+        self._socket.send(frames)
 
     def wait_for_subscribers(self, count: int = 1, timeout: float | None = None) -> None:
         """Return when at least ``count`` subscriptions that cover ``load`` are in place.
@@ -169,16 +135,9 @@ class LivePublisher(Closing):
             DeadlineError: Fewer came in time. The text says how many, and to what else.
             LoadwireError: The publisher is closed.
         """
+        self._alive()
         deadline = Deadline(self._timeout if timeout is None else timeout)
-        while (have := self.subscribers) < count:
-            if not self._socket.poll(deadline.remaining_ms):
-                elsewhere = sorted(t for t, n in self._topics.items() if n > 0)
-                elsewhere = [topic for topic in elsewhere if not TOPIC.startswith(topic)]
-                raise DeadlineError(
-                    f"{self._endpoint}: waited {deadline.timeout:g} s for {count} subscription(s) "
-                    f"that cover {TOPIC!r}, and {have} came"
-                    + (f"; subscribed to something else: {elsewhere}" if elsewhere else "")
-                )
+        self._socket.wait_for_subscribers(count, deadline)
 
     def restart(self) -> None:
         """Be a new engine process on the same port: same endpoint, sequence from 0 (rule C7).
@@ -204,46 +163,12 @@ class LivePublisher(Closing):
         if self.closed:
             raise LoadwireError("the publisher is closed")
 
-    def _explain(self, error: zmq.ZMQError) -> LoadwireError:
-        """What a failed send means."""
-        self._alive()
-        if isinstance(error, zmq.Again):
-            return DeadlineError(
-                f"{self._endpoint}: a subscriber left {HIGH_WATER_MARK} messages and the network's "
-                f"buffers unread, and there was no room for another in {self._timeout:g} s"
-            )
-        return LoadwireError(f"{self._endpoint}: {error}")
-
-    def _note_subscriptions(self) -> None:
-        while True:
-            try:
-                event = self._socket.recv_multipart(zmq.NOBLOCK)[0]
-            except zmq.Again:
-                return
-            # 1 subscribes and 0 unsubscribes; a subscriber may send other things, none for us.
-            if event[:1] == b"\x01":
-                self._topics[event[1:]] += 1
-            elif event[:1] == b"\x00":
-                self._topics[event[1:]] -= 1
-
     def _wait_for_topic(
         self, topic: bytes, subscriber: zmq.Socket[bytes], deadline: Deadline
     ) -> None:
         """Return when there is a subscription to exactly ``topic``, which ``subscriber`` has."""
         self._alive()
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        # Wakes up for nothing, and yet is needed: after a reconnect a SUB socket says again what
-        # it subscribes to, but only while its own thread looks after it.
-        poller.register(subscriber, zmq.POLLERR)
-        self._note_subscriptions()
-        while self._topics[topic] < 1:
-            if not poller.poll(deadline.remaining_ms):
-                raise DeadlineError(
-                    f"{self._endpoint}: the subscriber's subscription did not arrive in "
-                    f"{deadline.timeout:g} s"
-                )
-            self._note_subscriptions()
+        self._socket.wait_for_topic(topic, subscriber, deadline)
 
 
 class LiveSubscriber(Closing):

@@ -341,8 +341,10 @@ class Testee(Closing):
         if program.ended:
             partial = program.partial
             cut = f", in the middle of {_show(partial)}" if partial else ""
+            # First: a process whose output is closed may have no status for a moment.
+            ended = program.how_it_ended()
             failure = Failure.NO_GREETING if greets and program.status == 0 else Failure.CRASHED
-            text = f"{program.how_it_ended()} before the {what}{cut}"
+            text = f"{ended} before the {what}{cut}"
             return TesteeError(failure, _with_stderr(text, program))
         if program.partial:
             text = f"the {what} has no line end: {_show(program.partial)}"

@@ -118,7 +118,7 @@ BUGS = [
     ("sends negative counts", "W5"),
     ("sends nil for a count", "W5"),
     ("clips a count", "W5"),
-    ("drops its rank", "W9"),
+    ("drops its rank", "W4"),
     ("sends the older revision", "W4"),
     ("spells its tag long", "W6"),
     ("sends no topic", "F1"),

@@ -316,14 +316,14 @@ def test_subscriptions_are_counted(
     one, two = (make_loadwire_subscriber(endpoint) for _ in range(2))
     engine.wait_for_subscribers(2)
     assert (2, 0) == (engine.subscribers(0), engine.lost_subscribers(0))
-    with pytest.raises(DeadlineError, match="2 of 3 subscription"):
+    with pytest.raises(DeadlineError, match=r"3 subscription.*, and 2 came"):
         engine.wait_for_subscribers(3, timeout=0.01)
     one.close()
     two.close()
     with zmq.Context() as context, context.socket(zmq.PAIR) as pause:
         while engine.subscribers(0):
             pause.poll(1)
-    with pytest.raises(DeadlineError, match=r"0 of 1 .*something else: \[b'loadx'\]"):
+    with pytest.raises(DeadlineError, match=r", and 0 came; .*something else: \[b'loadx'\]"):
         engine.wait_for_subscribers(timeout=0.01)
     assert (0, 2) == (engine.subscribers(0), engine.lost_subscribers(0))
     other.close()
@@ -371,7 +371,7 @@ def test_a_subscriber_that_does_not_read(loadwire_fleet: MakeFleet, sheds: bool)
         if sheds:
             send_a_lot()
         else:
-            with pytest.raises(DeadlineError, match="reads nothing"):
+            with pytest.raises(DeadlineError, match="no room for another"):
                 send_a_lot()
 
 

@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 import zmq
 
+from pytest_loadwire.deadline import DeadlineError
 from pytest_loadwire.errors import LoadwireError, WireError
 from pytest_loadwire.harness.capture import Capture
-from pytest_loadwire.deadline import DeadlineError
 from pytest_loadwire.harness.hygiene import LeakError
 from pytest_loadwire.harness.live import _Ear
 from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from pytest_loadwire.errors import LoadwireError, WireError
 from pytest_loadwire.deadline import DeadlineError
+from pytest_loadwire.errors import LoadwireError, WireError
 from pytest_loadwire.harness.sockets import LivePublisher, LiveSubscriber
 from pytest_loadwire.rules import Reason
 from pytest_loadwire.wire import LoadStatRev2, build_frames

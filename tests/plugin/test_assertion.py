@@ -21,6 +21,7 @@ COMPARISONS = {
     "lists": ("list(SENT) == list(OTHER)", SAME),
     "messages": ("Message(7, engine.reading(7)) == Message(8, engine.reading(8))", SAME),
     "too few frames": ("SENT[:2] == OTHER", ["*load messages differ*", "*2 frames | 3 frames*"]),
+    "a list of messages": ("[SENT, SENT] == [SENT, OTHER]", ["*message 1:*", *SAME[:2]]),
     "a wrong topic": ("(b'loadx', *SENT[1:]) == SENT", ["*load messages differ*", "*frame 0*"]),
 }
 

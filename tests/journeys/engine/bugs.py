@@ -257,7 +257,6 @@ BUGS = (
         {
             "W3": "a whole reading of SGLang's that ends in a zero",
             "W5": "a count of zero at the end of the array",
-            "W9": "an idle reading is trimmed below what any router reads",
         },
     ),
     Bug(
