@@ -189,7 +189,10 @@ def _judge_text(
 ) -> Finding | None:
     missing = [part for part in expect.mentions if part.lower() not in text.lower()]
     if missing:
-        expected += f", with {' and '.join(map(repr, missing))} in its text"
+        expected = (
+            f"the text to mention {' and '.join(map(repr, missing))} (operators search for it;"
+            f" reads_reasons = False turns this check off) in {expected}"
+        )
         return _finding("wrong-reason", rule, expected, outcome)
     surplus = [part for part in expect.omits if part in text]
     if surplus:

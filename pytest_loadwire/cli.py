@@ -106,7 +106,7 @@ def _commands() -> click.Group:
         """  # noqa: D301 - as above
         from pytest_loadwire.golden.__main__ import main as regenerate  # noqa: PLC0415
 
-        raise SystemExit(regenerate(arguments))
+        raise SystemExit(regenerate(arguments, prog="loadwire golden"))
 
     return commands
 
@@ -169,9 +169,22 @@ def _add_reader_commands(commands: click.Group) -> None:
         help="Another golden folder than that of this package.",
     )
     @timeout
+    @click.option(
+        "--start-timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=60.0,
+        show_default=True,
+        help="Seconds that its start may take, up to the greeting.",
+    )
     @as_json
     @command
-    def testee(root: Path | None, timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
+    def testee(
+        root: Path | None,
+        timeout: float,
+        start_timeout: float,
+        as_json: bool,
+        command: tuple[str, ...],
+    ) -> None:
         """Hold a decoder in any language to the vectors, as a program COMMAND.
 
         It speaks the testee protocol on stdin and stdout; golden/TESTEE.md is the page about it.
@@ -185,7 +198,11 @@ def _add_reader_commands(commands: click.Group) -> None:
         """  # noqa: D301 - the character itself keeps click from filling the lines
         from pytest_loadwire import show  # noqa: PLC0415 - msgspec only when asked for
 
-        raise SystemExit(show.testee(command, root, timeout=timeout, as_json=as_json))
+        raise SystemExit(
+            show.testee(
+                command, root, timeout=timeout, start_timeout=start_timeout, as_json=as_json
+            )
+        )
 
     @commands.command()
     @timeout

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pytest_loadwire.vectors import Golden
 
 
+MOST_LINES = 15
+"""So many lines of a failure's bytes are shown: a whole message, if nothing is appended to it."""
+
+
 class Failure(NamedTuple):
     """One form of a vector that the reader got wrong.
 
@@ -51,13 +55,16 @@ class Failure(NamedTuple):
     def __str__(self) -> str:
         found = self.finding
         shown = annotate_frames(self.frames) if self.is_message else annotate(self.frames[0])
+        lines = shown.splitlines()
+        if (more := len(lines) - MOST_LINES) > 0:
+            lines[MOST_LINES:] = [f"... {more} more line{'s' * (more > 1)}"]
         text = [
             f"{found.rule} {found.deed}: {RULES[found.rule]}",
             f"case      {self.case} ({self.why})",
             f"expected  {found.expected}",
             f"got       {found.got}",
             f"hazard    {found.hazard}: {HAZARD_TEXT[found.hazard]}",
-            *shown.splitlines(),
+            *lines,
         ]
         return "\n  ".join(text)
 

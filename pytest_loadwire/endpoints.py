@@ -208,14 +208,21 @@ def select_kv_publisher_dp_rank(attn_dp_size: int, attn_dp_rank: int, dp_rank: i
 
 @dataclass(frozen=True)
 class Topology:
-    """Where one scheduler stands in its engine. The defaults are an engine of one scheduler."""
+    """Where one scheduler stands in its engine. The defaults are an engine of one scheduler.
+
+    Attributes:
+        dp_size: How many schedulers publish; SGLang's ``num_dp_ranks``.
+        dp_rank: Replica in pure data parallelism, None when unset.
+        attn_dp_size: Above 1 under DP attention.
+        attn_dp_rank: Replica under DP attention.
+        attn_tp_rank: Rank in the attention's tensor parallelism; only 0 publishes (rule R1).
+        attn_cp_rank: Rank in the attention's context parallelism; only 0 publishes (rule R1).
+        pp_rank: Rank in the pipeline; only 0 publishes (rule R1).
+    """
 
     dp_size: int = 1
-    """How many schedulers publish; SGLang's ``num_dp_ranks``."""
     dp_rank: int | None = None
-    """Replica in pure data parallelism, None when unset."""
     attn_dp_size: int = 1
-    """Above 1 under DP attention."""
     attn_dp_rank: int = 0
     attn_tp_rank: int = 0
     attn_cp_rank: int = 0

@@ -8,12 +8,14 @@ library decides, such as a tail that is nested deeper than msgspec goes. Stdlib 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.rules import Reason
 from pytest_loadwire.tokens import (
     NEVER_USED,
     Kind,
+    Token,
     TokenError,
     is_array_marker,
     item_end,
@@ -123,11 +125,23 @@ def not_canonical(data: bytes, canonical: bytes, names: Names) -> WireError:
     )
 
 
-def lookalike(payload: bytes) -> str | None:
-    """Which other stream a refused payload looks like (rule F5)."""
+def lookalike(payload: bytes, names: Names) -> str | None:
+    """Which other stream a refused payload looks like (rule F5).
+
+    Args:
+        payload: The refused bytes.
+        names: The fields of the newest revision that the reader knows.
+    """
     try:
         header = read_token(payload, 0)
         if header.kind is Kind.MAP:
+            keys = _keys(payload, header)
+            # Fewer where defaults are left out, more where the engine is newer than the reader.
+            if keys and (keys <= {*names} or keys >= {*names}):
+                return (
+                    "a map: is array_like=True missing? It also looks like a LoadSnapshot, the "
+                    "engine's internal reading"
+                )
             return "a map: it looks like a LoadSnapshot, the engine's internal reading"
         if header.kind is Kind.ARRAY and header.children >= 2:
             first = read_token(payload, header.end)
@@ -137,6 +151,19 @@ def lookalike(payload: bytes) -> str | None:
     except TokenError:
         pass
     return None
+
+
+def _keys(payload: bytes, header: Token) -> set[str]:
+    """The keys of a map up to where it breaks off, without msgspec's own one for the tag."""
+    keys: set[str] = set()
+    position = header.end
+    with suppress(TokenError):
+        for _ in range(header.children // 2):
+            key = read_token(payload, position)
+            position = item_end(payload, item_end(payload, position))
+            if key.kind is Kind.STR and isinstance(key.value, bytes):
+                keys.add(key.value.decode("utf-8", "replace"))
+    return keys - {"type"}
 
 
 class _Faults:
@@ -156,7 +183,7 @@ class _Faults:
     ) -> WireError:
         hint = None
         if reason in (Reason.NOT_ARRAY, Reason.BAD_TAG):
-            hint = lookalike(self.data)
+            hint = lookalike(self.data, self.names)
         return WireError(
             reason,
             offset=offset,

@@ -274,14 +274,14 @@ def _native(config: pytest.Config) -> Path | None:
 
 def _compare_messages(left: list[Any], right: list[Any]) -> list[str] | None:
     """The first message that differs; None where that is no load message, or their number is."""
-    from pytest_loadwire.annotate import compare_frames
-    from pytest_loadwire.errors import WireError
-
     for number, (ours, theirs) in enumerate(zip(left, right, strict=False)):
         if ours == theirs:
             continue
         if not (_is_load(ours) or _is_load(theirs)):
             return None
+        from pytest_loadwire.annotate import compare_frames
+        from pytest_loadwire.errors import WireError
+
         try:
             lines = compare_frames(_as_frames(ours), _as_frames(theirs))
         except WireError:

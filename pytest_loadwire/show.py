@@ -26,7 +26,14 @@ MOST_FAILURES = 20
 """So many failures are shown; ``--json`` has all of them."""
 
 
-def testee(command: Sequence[str], root: Path | None, *, timeout: float, as_json: bool) -> int:
+def testee(
+    command: Sequence[str],
+    root: Path | None,
+    *,
+    timeout: float,
+    start_timeout: float,
+    as_json: bool,
+) -> int:
     """Ask a testee every vector, show what came out, and give the exit status."""
     if not command:
         raise click.UsageError("a command is missing: loadwire testee -- ./my-testee")
@@ -34,7 +41,12 @@ def testee(command: Sequence[str], root: Path | None, *, timeout: float, as_json
     try:
         golden = load(root)
         with (
-            Testee(command, timeout=timeout) as reader,
+            Testee(
+                command,
+                timeout=timeout,
+                start_timeout=start_timeout,
+                progress=lambda text: progress.print(text, style="dim"),
+            ) as reader,
             progress.status("starting", spinner="line") as status,
         ):
             result = conform.run(reader, golden, progress=status.update)

@@ -241,7 +241,7 @@ def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message
         )
     topic, sequence, payload = parts
     if topic != TOPIC:
-        hint = lookalike(payload)
+        hint = lookalike(payload, field_names(revision))
         if hint is None and topic.startswith(TOPIC):
             hint = "ZeroMQ subscriptions match by prefix, so the topic has to be compared"
         raise WireError(Reason.BAD_TOPIC, frame=0, expected=repr(TOPIC), got=repr(topic), hint=hint)

@@ -183,7 +183,8 @@ class TestCheck:
         [
             (lambda root: (root / "manifest.json").unlink(), "manifest.json: No such file"),
             (lambda root: (root / "manifest.json").write_text("{}"), "missing required field"),
-            (lambda root: (root / "frames.json").write_text("["), "frames.json: "),
+            (lambda root: (root / "frames.json").write_text("["), "frames.json is no JSON: "),
+            (lambda root: (root / "frames.json").unlink(), "`loadwire golden --write --root "),
         ],
     )
     def test_nothing_to_check(
@@ -239,8 +240,9 @@ class TestGolden:
 
     @pytest.mark.parametrize("arguments", [[], ["--no-such-option"], ["--check", "--write"]])
     def test_wrong_call(self, invoke: Invoke, arguments: list[str]) -> None:
-        """A wrong call exits with 2."""
-        assert invoke("golden", *arguments).exit_code == 2
+        """A wrong call exits with 2, and the usage has the name that was called."""
+        done = invoke("golden", *arguments)
+        assert (2, True) == (done.exit_code, "usage: loadwire golden [" in done.stderr)
 
     def test_help(self, invoke: Invoke) -> None:
         """Its help is that of the module."""

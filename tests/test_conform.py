@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from pytest_loadwire import conform, wire
-from pytest_loadwire.judge import Crashed, Outcome, Refused, Taken
+from pytest_loadwire.conform import Failure
+from pytest_loadwire.judge import Crashed, Finding, Outcome, Refused, Taken
 from pytest_loadwire.reader import Reader, ReferenceReader
 from pytest_loadwire.rules import RULES, Hazard, Policy
 from pytest_loadwire.vectors import load
@@ -120,3 +123,18 @@ def test_the_result_is_json(make_reader: Make):
         rule: result.failed[rule] for rule in result.rules
     }
     assert (False, "toy", 2) == (loaded["ok"], loaded["reader"], loaded["revision"])
+
+
+@pytest.mark.parametrize(
+    ("elements", "left_out"),
+    [(14, None), (15, "... 1 more line"), (16, "... 2 more lines"), (5000, "... 50 more lines")],
+)
+def test_the_bytes_of_a_failure_are_capped(elements: int, left_out: str | None):
+    """A whole message is shown, and of a longer one the beginning and how much was left out."""
+    payload = b"\xdc" + elements.to_bytes(2, "big") + bytes(elements)
+    finding = Finding("refused", "W8", "a reading", "a refusal", Hazard.NONE)
+
+    lines = str(Failure("W8", "long", "to be cut", finding, (payload,), False)).splitlines()
+
+    assert 5 + 15 == len([line for line in lines if not line.startswith("  ... ")])
+    assert [left_out] * (left_out is not None) == [line.strip() for line in lines[20:]]

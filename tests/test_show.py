@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pytest_loadwire import cli
+from pytest_loadwire.harness import testee as protocol
 
 TESTEE = """
 import json, sys
@@ -153,6 +155,7 @@ def test_an_ending_that_is_not_clean(invoke: Invoke, make_command: Callable[...,
     [
         (["testee"], "a command is missing: loadwire testee -- ./my-testee"),
         (["testee", "--timeout", "0", "--", "cat"], "0.0 is not in the range x>0"),
+        (["testee", "--start-timeout", "0", "--", "cat"], "0.0 is not in the range x>0"),
         (["testee", "--golden", ".", "--", "cat"], "manifest.json: No such file"),
     ],
 )
@@ -205,3 +208,19 @@ def test_skew_of_a_testee(invoke: Invoke, make_command: Callable[..., list[str]]
 def test_help_has_an_example(invoke: Invoke, command: str):
     """The help shows how to call it, on lines of their own."""
     assert f"\n    loadwire {command} " in invoke(command, "--help").stdout
+
+
+def test_a_slow_start(
+    invoke: Invoke, make_command: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    """A start that takes long is said on stderr, and ends at the timeout that the help tells."""
+    monkeypatch.setattr(protocol, "PATIENCE", 0.0)
+    command = make_command("say({", "sys.stdin.read(); say({")
+
+    result = invoke("testee", "--json", "--start-timeout", "0.5", "--", *command)
+
+    assert 2 == result.exit_code
+    assert "waiting for a greeting\n" == result.stderr
+    assert "no greeting within 0.5 s" in json.loads(result.stdout)["adapter"]
+    flat = " ".join(invoke("testee", "--help").stdout.split())
+    assert re.search(r"--start-timeout FLOAT RANGE Seconds that its start may take.*60", flat)

@@ -23,7 +23,7 @@ DAMAGE = [
     ("payloads.json", '"policy": "NilTail"', '"policy": "Nil"', "Invalid enum value 'Nil'"),
     ("payloads.json", '"kind": "golden"', '"kind": "silver"', "Invalid enum value 'silver'"),
     ("payloads.json", '   "hex": "96', '   "hax": "96', "missing required field `hex`"),
-    ("payloads.json", "{", "[", "Expected `object`, got `array`"),
+    ("payloads.json", "{", "[", " is no JSON: JSON is malformed"),
     ("frames.json", '   "frames": [', '   "frame": [', "missing required field `frames`"),
     ("manifest.json", '"content_hash"', '"contents_hash"', "missing required field `content_hash`"),
     ("manifest.json", '"files"', '"folders"', "missing required field `files`"),
@@ -165,7 +165,7 @@ def test_not_utf_8(copy: Path) -> None:
     """A file that is no text is refused like any other damage."""
     raw = (copy / "payloads.json").read_bytes()
     (copy / "payloads.json").write_bytes(raw.replace(b"every slot", b"\xff\xfe", 1))
-    with pytest.raises(GoldenError, match=r"payloads\.json: "):
+    with pytest.raises(GoldenError, match=r"payloads\.json is no JSON: "):
         load(copy)
 
 
@@ -176,3 +176,34 @@ def test_frozen(change: Callable[[object], None]) -> None:
     """No test changes a vector for the next one."""
     with pytest.raises(AttributeError):
         change(load().payload("rev1-golden-a"))
+
+
+def test_what_is_missing_or_broken_is_made_again_by(copy: Path) -> None:
+    """The error names the file, says what is no JSON, and names the command that mends it."""
+    again = f"; `loadwire golden --write --root {copy.resolve()}` makes it again"
+    file = copy.resolve() / "payloads.json"
+    file.write_text("[", "utf-8")
+    with pytest.raises(GoldenError) as broken:
+        load(copy)
+    file.unlink()
+    with pytest.raises(GoldenError) as missing:
+        load(copy)
+    assert str(broken.value).startswith(f"{file} is no JSON: ")
+    assert str(broken.value).endswith(again)
+    assert f"{file}: No such file or directory{again}" == str(missing.value)
+
+
+def test_what_a_wheel_lacks_is_installed_anew(copy: Path) -> None:
+    """The files of an installed package are not made again, as no command writes there."""
+    installed = copy.rename(copy.with_name("_golden"))
+    (installed / "frames.json").unlink()
+    with pytest.raises(GoldenError, match=r"; installing pytest-loadwire anew brings it back$"):
+        load(installed)
+
+
+def test_repr() -> None:
+    """Where a failed test shows the vectors, it shows one line."""
+    golden = load()
+    counts = f"{len(golden.payloads)} payloads, {len(golden.frames)} frames, "
+    assert f"<Golden of {golden.root}: {counts}" in repr(golden)
+    assert len(repr(golden)) < 250 + len(str(golden.root))

@@ -122,6 +122,26 @@ GOOD = "9ba84c6f61645374617411cc82cd9c40ce000f424005cd012cce00011170cd0800cf0000
 TAG = "a84c6f616453746174"
 KV_BATCH = "93cb41d954fa8e8000009197ab426c6f636b53746f7265649101c0910110c0c000"
 SEVEN = "0000000000000007"
+NAMED_FIELDS = msgpack.packb(dict.fromkeys(wire.field_names(), 7)).hex()
+
+_SNAPSHOT = "it looks like a LoadSnapshot, the engine's internal reading"
+_NO_ARRAY = f"is array_like=True missing? {_SNAPSHOT[:1].upper()}{_SNAPSHOT[1:]}".replace(
+    "It looks", "It also looks"
+)
+
+# the keys of a map, and what it is likely to be, to a reader of each revision
+MAPS = [
+    (wire.field_names(1), _NO_ARRAY, _NO_ARRAY),
+    (wire.field_names(2), _NO_ARRAY, _NO_ARRAY),
+    (("type", *wire.field_names(2)), _NO_ARRAY, _NO_ARRAY),
+    (wire.field_names(2)[:3], _NO_ARRAY, _NO_ARRAY),
+    ((*wire.field_names(2), "brought_by_revision_3"), _NO_ARRAY, _NO_ARRAY),
+    ((), _SNAPSHOT, _SNAPSHOT),
+    (("type",), _SNAPSHOT, _SNAPSHOT),
+    (("num_running_reqs", "num_used_tokens"), _SNAPSHOT, _SNAPSHOT),
+    ((7, b"num_running_reqs"), _SNAPSHOT, _SNAPSHOT),
+    (("num_running_reqs", "max_running_requests"), _SNAPSHOT, _NO_ARRAY),
+]
 
 # frames, reason, rule, frame, the hint that names the likely cause
 BAD_MESSAGES = [
@@ -144,6 +164,7 @@ BAD_MESSAGES = [
     (["6c6f6164", "80" + "00" * 7, GOOD], "negative-seq", "F3", 1, None),
     (["6c6f6164", SEVEN, ""], "truncated", "W10", 2, None),
     (["6c6f6164", SEVEN, "80"], "not-array", "W10", 2, "it looks like a LoadSnapshot"),
+    (["6c6f616478", SEVEN, NAMED_FIELDS], "bad-topic", "F2", 0, "is array_like=True missing?"),
     (["6c6f6164", SEVEN, KV_BATCH], "bad-tag", "W1", 2, "a batch of the KV-event stream"),
     (["6c6f6164", SEVEN, GOOD + "c0"], "trailing-bytes", "W6", 2, None),
 ]
@@ -507,6 +528,19 @@ class TestFrames:
         else:
             says(hint, error.hint or "")
             assert str(error).endswith(f"({error.hint})")
+
+    @pytest.mark.parametrize(("keys", "old", "new"), MAPS)
+    def test_a_map(self, keys: tuple[object, ...], old: str, new: str) -> None:
+        """A map of the contract's fields asks for array_like, also where it is cut short."""
+        payload = msgpack.packb(dict.fromkeys(keys, 7))
+        for revision, hint in ((1, old), (2, new)):
+            with pytest.raises(WireError, match="W10 not-array") as caught:
+                wire.decode(payload, revision=revision)
+            assert f"a map: {hint}" == caught.value.hint
+        for cut in range(1, len(payload)):
+            with pytest.raises(WireError) as caught:
+                wire.decode(payload[:cut])
+            assert (caught.value.hint or "a map: ").startswith("a map: ")
 
     def test_text(self) -> None:
         """The whole sentence: rule, reason, frame, byte, element, field, expected and got."""

@@ -13,6 +13,7 @@ from pytest_loadwire.address_judge import Read, Resolution
 from pytest_loadwire.contract.base import Contract
 from pytest_loadwire.judge import Crashed, Finding
 from pytest_loadwire.rules import ADDRESS_ANSWERS, AddressPolicy, Hazard
+from pytest_loadwire.vectors.addresses import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -168,6 +169,7 @@ class AddressContract(Contract):
         reads_reasons: Whether the texts of declines and refusals have to mention what operators
             look for, such as ``--kv-events-config`` or ``overlaps``. That there is a text at all is
             always checked.
+        deviations: The known deviations of the code under test.
     """
 
     policies: ClassVar[Mapping[str, str]] = {}
@@ -242,6 +244,13 @@ class AddressContract(Contract):
             why = pytest.mark.skip(reason=f"{checks} not checked: override {hook}")
             parameters = [pytest.param(None, id=f"no-{hook}", marks=why)]
         metafunc.parametrize(fixture, parameters)
+
+    def declared(self, finding: Finding | None, expect: object) -> Finding | None:
+        """A finding that says which declared policy asks for what is expected, if one does."""
+        if finding is None or finding.deed == "undeclared" or not isinstance(expect, Choice):
+            return finding
+        because = f", because {expect.policy} is declared {self.policies[expect.policy.value]!r}"
+        return finding._replace(expected=finding.expected + because)
 
     def _declared(self) -> Mapping[AddressPolicy, str]:
         return {p: self.policies[p.value] for p in AddressPolicy if p.value in self.policies}

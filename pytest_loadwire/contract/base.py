@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, ClassVar, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, get_args
 
 import pytest
 
 from pytest_loadwire.annotate import annotate, annotate_frames, compare_payloads
 from pytest_loadwire.judge import Deed, Finding
 from pytest_loadwire.rules import HAZARD_TEXT, RULES
+from pytest_loadwire.wire import REVISIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+UNJUDGED = "nothing is judged: see test_declarations"
+"""Why a test is skipped where the class lacks what every test needs."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,30 @@ class Contract:
         """Every case of this class as rule and id; deviations have to match one of them."""
         return ()
 
+    @classmethod
+    def unready(cls) -> str | None:
+        """What has to be mended before anything can be judged, a line for each; None if nothing.
+
+        `test_declarations` fails with it, and each other test is one skip that points there.
+        """
+        return None
+
+    @classmethod
+    def withholds(cls, metafunc: pytest.Metafunc, *fixtures: str) -> bool:
+        """Whether the class is not ready; a test with one of these arguments is then one skip."""
+        if cls.unready() is None:
+            return False
+        skipped = [pytest.param(None, id="not-judged", marks=pytest.mark.skip(reason=UNJUDGED))]
+        for fixture in fixtures:
+            if fixture in metafunc.fixturenames:
+                metafunc.parametrize(fixture, skipped)
+        return True
+
     def test_declarations(self) -> None:
         """Every declared deviation names a rule of the contract and a case of this class."""
+        lacks = self.unready()
+        if lacks is not None:
+            _fail(lacks)
         cases = list(self.contract_cases())
         for deviation in self.deviations:
             if deviation.rule not in RULES:
@@ -148,7 +175,27 @@ def explain(finding: Finding, *, rule: str, case: str, why: str = "") -> str:
 def missing_hook(contract: Contract, hook: str, what: str) -> NoReturn:
     """Fail because a hook that the class cannot do without was not overridden."""
     __tracebackhide__ = True
-    _fail(f"{type(contract).__name__} has to override {hook}: {what}")
+    _fail(lacking(type(contract), hook, what))
+
+
+def lacking(contract: type[Contract], hook: str, what: str) -> str:
+    """What to override in a class, and why."""
+    return f"{contract.__name__} has to override {hook}: {what}"
+
+
+def method_of(contract: Contract, target: Any, name: str, *, hook: str) -> Any:
+    """What the default of a hook calls; where there is no such thing, the hook is missing."""
+    __tracebackhide__ = True
+    if not hasattr(target, name):
+        missing_hook(contract, hook, f"{type(target).__name__} has no {name}")
+    return getattr(target, name)
+
+
+def unknown_revision(contract: type[Contract], revision: object) -> str | None:
+    """What is wrong with a revision that a class declares, or None."""
+    if revision in REVISIONS:
+        return None
+    return f"{contract.__name__}: revision = {revision!r} is none of {list(REVISIONS)}"
 
 
 def _fail(text: str) -> NoReturn:

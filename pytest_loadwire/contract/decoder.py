@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from pytest_loadwire.contract.base import Contract, missing_hook
+from pytest_loadwire.contract.base import (
+    UNJUDGED,
+    Contract,
+    lacking,
+    missing_hook,
+    unknown_revision,
+)
 from pytest_loadwire.deadline import DEFAULT_TIMEOUT
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.judge import Crashed, Refused, Taken, judge
@@ -24,12 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from pytest_loadwire.judge import Outcome
+    from pytest_loadwire.judge import Finding, Outcome
     from pytest_loadwire.reader import Reader
     from pytest_loadwire.vectors import FrameVector, PayloadVector
 
 
 _CODES = frozenset(reason.value for reason in READER_REASONS)
+
+
+_DECODE = "there is nothing to decode with; or set testee or native"
 
 
 class DecoderContract(Contract):
@@ -72,6 +81,7 @@ class DecoderContract(Contract):
         policies: Its answer at each point where routers may differ (`rules.POLICY_ANSWERS`), over
             what the testee or the library declares.
         refusals: The exceptions by which a callable refuses. Any other exception is a crash.
+        deviations: The known deviations of the decoder.
     """
 
     testee: ClassVar[Sequence[str | Path] | None] = None
@@ -83,7 +93,8 @@ class DecoderContract(Contract):
 
     def decode(self, payload: bytes) -> object:
         """Decode one payload; raise one of `refusals`, or return None, to refuse it."""
-        missing_hook(self, "decode(payload)", f"nothing decoded {len(payload)} bytes")
+        del payload
+        missing_hook(self, "decode(payload)", _DECODE)
 
     def decode_frames(self, frames: Sequence[bytes]) -> tuple[int, object] | None:
         """Decode one message to its sequence and reading; refuse as `decode` does.
@@ -124,6 +135,17 @@ class DecoderContract(Contract):
     _broken: ClassVar[str | None] = None
 
     @classmethod
+    def unready(cls) -> str | None:
+        """There is something to decode with, of a revision that is known.
+
+        Whether a testee or a library works is known once it is asked for: collecting starts none.
+        """
+        hooks = cls.testee is None and cls.native is None
+        if hooks and cls.decode is DecoderContract.decode:
+            return lacking(cls, "decode(payload)", _DECODE)
+        return None if cls.revision is None else unknown_revision(cls, cls.revision)
+
+    @classmethod
     def contract_cases(cls) -> Iterator[tuple[str, str]]:
         """Every vector and spelling as rule and id."""
         golden = load()
@@ -135,6 +157,8 @@ class DecoderContract(Contract):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each vector, and each spelling of it, a test of its own."""
+        if self.withholds(metafunc, "payload_form", "frame_vector"):
+            return
         if "payload_form" in metafunc.fixturenames:
             forms = [
                 pytest.param((vector, form, raw), id=f"{vector.rule}-{form}")
@@ -163,7 +187,11 @@ class DecoderContract(Contract):
     def test_declarations(self) -> None:
         """Revision, policies and deviations are declared in the contract's own words."""
         super().test_declarations()
-        reader = self._opened()
+        try:
+            reader = self._opened()
+        except LoadwireError as error:
+            text = f"the adapter does not work, so that no vector is judged: {error}"
+            pytest.fail(text, pytrace=False)
         problems = []
         if self._revision(reader) not in REVISIONS:
             problems.append(f"revision = {self._revision(reader)!r} is none of {list(REVISIONS)}")
@@ -172,17 +200,15 @@ class DecoderContract(Contract):
         known = {policy.value for policy in Policy}
         problems += [f"{name!r} is no policy" for name in self.policies if name not in known]
         declared = self._policies(reader)
-        for policy, answers in POLICY_ANSWERS.items():
-            answer = declared.get(policy)
-            if answer not in answers:
-                problems.append(f'"{policy}": {" or ".join(map(repr, answers))}, not {answer!r}')
+        if any(declared.get(policy) not in answers for policy, answers in POLICY_ANSWERS.items()):
+            problems += _policies_to_paste(declared)
         if problems:
             pytest.fail("declare on the class:\n  " + "\n  ".join(problems), pytrace=False)
 
     def test_reads_payload(self, payload_form: tuple[PayloadVector, str, bytes]) -> None:
         """The decoder takes, refuses or treats by declared policy what the vector asks for."""
         vector, form, raw = payload_form
-        reader = self._opened()
+        reader = self._asked()
         revision = self._revision(reader)
         finding = judge(
             vector.readers[str(revision)],
@@ -190,12 +216,13 @@ class DecoderContract(Contract):
             rule=vector.rule,
             policies=self._policies(reader),
         )
+        _see_declarations(finding)
         self.hold(finding, rule=vector.rule, case=form, why=vector.why, payload=raw)
 
     def test_reads_frames(self, frame_vector: FrameVector) -> None:
         """The decoder takes or refuses the message as the vector asks for."""
         parts = frame_vector.parts
-        reader = self._opened()
+        reader = self._asked()
         if not reader.reads_frames:
             pytest.skip(f"frames are not checked: {reader.name} takes payloads only")
         revision = self._revision(reader)
@@ -205,6 +232,7 @@ class DecoderContract(Contract):
             rule=frame_vector.rule,
             policies=self._policies(reader),
         )
+        _see_declarations(finding)
         self.hold(
             finding,
             rule=frame_vector.rule,
@@ -213,8 +241,19 @@ class DecoderContract(Contract):
             frames=parts,
         )
 
+    def _asked(self) -> Reader:
+        """The reader of this class for a vector; of one that cannot be reached nothing is said."""
+        try:
+            return self._opened()
+        except LoadwireError:
+            pytest.skip(UNJUDGED)
+
     def _opened(self) -> Reader:
-        """The reader of this class; one that cannot be reached fails here, and not as a rule."""
+        """The reader of this class.
+
+        Raises:
+            LoadwireError: It cannot be reached, or does not work.
+        """
         cls = type(self)
         # The hooks belong to this instance, a program or a library to the class.
         if self.testee is None and self.native is None:
@@ -225,8 +264,7 @@ class DecoderContract(Contract):
             except LoadwireError as error:
                 cls._broken = str(error)
         if cls._broken is not None or cls._reader is None:
-            text = f"the adapter does not work, so that no vector is judged: {cls._broken}"
-            pytest.fail(text, pytrace=False)
+            raise LoadwireError(cls._broken)
         return cls._reader
 
     def _revision(self, reader: Reader) -> int:
@@ -235,6 +273,25 @@ class DecoderContract(Contract):
     def _policies(self, reader: Reader) -> Mapping[Policy, str]:
         own = {policy: self.policies[policy] for policy in Policy if policy in self.policies}
         return {**reader.policies, **own}
+
+
+def _see_declarations(finding: Finding | None) -> None:
+    """Skip a vector that waits for a policy: one failure lists all of those."""
+    if finding is not None and finding.deed == "undeclared":
+        pytest.skip(UNJUDGED)
+
+
+def _policies_to_paste(declared: Mapping[Policy, str]) -> Iterator[str]:
+    """A whole declaration, with the answers that are there and the choice where there is none."""
+    yield "policies = {"
+    for policy, answers in POLICY_ANSWERS.items():
+        answer = declared.get(policy)
+        if answer in answers:
+            yield f'    "{policy}": "{answer}",'
+        else:
+            was = "" if answer is None else f", not {answer!r}"
+            yield f'    "{policy}": "{answers[1]}",  # or "{answers[0]}"{was}'
+    yield "}"
 
 
 def _open(contract: type[DecoderContract]) -> tuple[Reader, str | None]:

@@ -22,7 +22,7 @@ from pytest_loadwire.contract.addressing import (
     shown,
     unclear,
 )
-from pytest_loadwire.contract.base import missing_hook
+from pytest_loadwire.contract.base import lacking, missing_hook
 from pytest_loadwire.endpoints import DeclineReason
 from pytest_loadwire.judge import Crashed, Finding
 from pytest_loadwire.rules import AddressPolicy, Hazard
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pytest
+
+_RESOLVE = "answer where your engine publishes its load"
 
 CODES = frozenset(reason.value for reason in DeclineReason)
 
@@ -64,6 +66,14 @@ class EndpointContract(AddressContract):
                     return resolve_load_pub_range(**asked)
 
     The vectors are those of ``endpoints.json``.
+
+    Attributes:
+        policies: The answer at each point where implementations may differ
+            (`rules.ADDRESS_ANSWERS`); those of hooks that are not overridden are not asked for.
+        reads_reasons: Whether the texts of declines and refusals have to mention what operators
+            look for, such as ``--kv-events-config`` or ``overlaps``. That there is a text at all is
+            always checked.
+        deviations: The known deviations of the code under test.
     """
 
     def resolve(
@@ -80,8 +90,8 @@ class EndpointContract(AddressContract):
         decline as its text, its reason code, a pair of both, or an object with ``reason`` and
         ``text``; no word as None; and a pair of range and reason of which one or both are None.
         """
-        asked = (kv_endpoint, replay_endpoint, dp_size, load_publish_endpoint)
-        missing_hook(self, "resolve(...)", f"nobody answered {asked}")
+        del kv_endpoint, replay_endpoint, dp_size, load_publish_endpoint
+        missing_hook(self, "resolve", _RESOLVE)
 
     @optional
     def parse_port(self, endpoint: str | None) -> int | None:
@@ -144,6 +154,13 @@ class EndpointContract(AddressContract):
     # What follows is the contract's own.
 
     @classmethod
+    def unready(cls) -> str | None:
+        """There is a resolver to ask."""
+        if cls.resolve is EndpointContract.resolve:
+            return lacking(cls, "resolve", _RESOLVE)
+        return None
+
+    @classmethod
     def owed_policies(cls) -> Sequence[AddressPolicy]:
         """An engine declares how it reads loose endpoints."""
         return (AddressPolicy.LOOSE_ENDPOINT,)
@@ -166,6 +183,10 @@ class EndpointContract(AddressContract):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each vector, and each group of the grid, a test of its own."""
+        parts = [f"{part}_vector" for part in PARTS]
+        others = ("resolve_vector", "grid_group", "slot_vector", "gate_vector", "bound_vector")
+        if self.withholds(metafunc, *parts, *others, "bound_group"):
+            return
         self.give(metafunc, "resolve_vector", self._resolves())
         self.give(metafunc, "grid_group", self._clear())
         for part, hook in PARTS.items():
@@ -201,6 +222,7 @@ class EndpointContract(AddressContract):
         if finding is None and logged:
             what = f"no line in the log for {shown(asked)}"
             finding = Finding("logged", "E5", what, repr(logged[0]), Hazard.NONE)
+        finding = self.declared(finding, vector.expect)
         self.hold(finding, rule=vector.rule, case=vector.id, why=vector.why)
 
     def test_keeps_clear(self, grid_group: str) -> None:
@@ -271,6 +293,7 @@ class EndpointContract(AddressContract):
                 vector.load_publish_endpoint,
             )
             finding = self._unbound(engine, place, "wrong-range")
+        finding = self.declared(finding, vector.expect)
         self.hold(finding, rule="R3", case=f"{vector.id}/binds", why=vector.why)
 
     def test_binds_what_it_resolves(self, bound_group: str) -> None:
@@ -347,6 +370,7 @@ class EndpointContract(AddressContract):
         asked = f"the {part} part of {vector.endpoint!r}"
         bracketless = isinstance(outcome, Read) and _without_brackets(owed) == outcome.value != owed
         finding = judge_value(owed, outcome, rule="A3" if bracketless else vector.rule, asked=asked)
+        finding = self.declared(finding, vector.expect)
         self.hold(finding, rule=vector.rule, case=case, why=vector.why)
 
     def _unbound(self, engine: Engine, place: tuple[str, int] | None, deed: Any) -> Finding | None:

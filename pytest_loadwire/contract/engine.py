@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import pytest
+
 from pytest_loadwire import wire
-from pytest_loadwire.contract.base import Contract, missing_hook
+from pytest_loadwire.contract.base import Contract, lacking, missing_hook, unknown_revision
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.harness.clock import VirtualClock
 from pytest_loadwire.judge import Finding, differences, hazard_of
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     from pytest_loadwire.harness.capture import Capture
 
 RANK = "attn_dp_rank"
+
+_OPEN_SOCKET = "name the function that opens your load socket"
+_CLOCK = "name the module in which your engine reads time.monotonic"
+_SNAPSHOT = "name the class of your engine's own reading"
+
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'", re.IGNORECASE)
 
 
 class ReadingFailedError(Exception):
@@ -45,6 +54,7 @@ class EngineContract(Contract):
         logger: The logger that the engine warns on; by default any. None where warnings go
             elsewhere: then they are not judged, and one skipped test says so.
         revision: The revision that the engine sends.
+        deviations: The known deviations of the engine.
     """
 
     open_socket: ClassVar[str] = ""
@@ -58,10 +68,76 @@ class EngineContract(Contract):
     def make_snapshot(self, counts: Mapping[str, Any]) -> Any:
         """The engine's own reading with these counts, which the contract's names tell apart."""
         if self.snapshot is None:
-            missing_hook(self, "snapshot", "name the class of your engine's own reading")
-        return self.snapshot(**{self.fields.get(name, name): n for name, n in counts.items()})
+            missing_hook(self, "snapshot", _SNAPSHOT)
+        try:
+            return self._built(counts)
+        except TypeError as error:
+            refused = self._refused(error, counts)
+            if refused is None:
+                raise
+            pytest.fail(refused, pytrace=False)
 
     # What follows is the contract's own.
+
+    @classmethod
+    def unready(cls) -> str | None:
+        """What every test needs: seam, clock, a snapshot that can be built, a known revision."""
+        wrong = unknown_revision(cls, cls.revision)
+        if wrong is not None:
+            return wrong
+        return "\n".join(cls._lacks()) or None
+
+    @classmethod
+    def _lacks(cls) -> Iterator[str]:
+        if not cls.open_socket:
+            yield lacking(cls, "open_socket", _OPEN_SOCKET)
+        if not any([cls.clock] if isinstance(cls.clock, str) else cls.clock):
+            yield lacking(cls, "clock", _CLOCK)
+        known = wire.field_names()
+        unknown = [name for name in cls.fields if name not in known]
+        if unknown:
+            names = ", ".join(map(repr, unknown))
+            yield f"fields: {names} is no field of the contract; those are {', '.join(known)}"
+        elif cls.make_snapshot is EngineContract.make_snapshot:
+            wrong = cls._snapshot_lacks()
+            if wrong is not None:
+                yield wrong
+
+    @classmethod
+    def _snapshot_lacks(cls) -> str | None:
+        """What keeps the default of `make_snapshot` from building a snapshot."""
+        if cls.snapshot is None:
+            return lacking(cls, "snapshot", _SNAPSHOT)
+        own_rank = RANK in cls.fields
+        names = [name for name in wire.field_names(cls.revision) if name != RANK or own_rank]
+        # What else a class may raise belongs to the tests, which show where it comes from.
+        with suppress(Exception):
+            try:
+                cls._built(dict.fromkeys(names, 0))
+            except TypeError as error:
+                what = f"{cls._kind()} is not built by the counts alone: {error}"
+                return cls._refused(error, names) or lacking(cls, "make_snapshot", what)
+        return None
+
+    @classmethod
+    def _kind(cls) -> str:
+        return getattr(cls.snapshot, "__name__", repr(cls.snapshot))
+
+    @classmethod
+    def _built(cls, counts: Mapping[str, Any]) -> Any:
+        return cls.snapshot(**{cls.fields.get(name, name): n for name, n in counts.items()})
+
+    @classmethod
+    def _refused(cls, error: TypeError, names: Iterable[str]) -> str | None:
+        """What to declare for a keyword that the snapshot's class does not know, or None."""
+        found = _UNEXPECTED.search(str(error))
+        refused = None if found is None else found[1]
+        for name in names:
+            own = cls.fields.get(name, name)
+            if own == refused:
+                what = "it" if own == name else name
+                return f"{cls._kind()} takes no {own!r}: say in `fields` what {what} is called"
+        return None
 
     def reading(self, name: str) -> NamedReading:
         """A reading of the vectors by its name."""
@@ -82,7 +158,7 @@ class EngineContract(Contract):
 
     def _captured(self, loadwire_capture: Any) -> Capture:
         if not self.open_socket:
-            missing_hook(self, "open_socket", "name the function that opens your load socket")
+            missing_hook(self, "open_socket", _OPEN_SOCKET)
         capture: Capture = loadwire_capture(
             self.open_socket, mode=self.socket_mode, revision=self.revision
         )
@@ -98,7 +174,7 @@ class EngineContract(Contract):
     def _install(self, clock: VirtualClock) -> None:
         modules = [self.clock] if isinstance(self.clock, str) else self.clock
         if not any(modules):
-            missing_hook(self, "clock", "name the module in which your engine reads time.monotonic")
+            missing_hook(self, "clock", _CLOCK)
         for module in modules:
             clock.install(module)
 
@@ -236,14 +312,16 @@ class Warnings(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Part of `logging.Handler`."""
-        self.texts.append(f"{record.name}: {record.getMessage()}")
+        error = record.exc_info[1] if record.exc_info else None
+        cause = "" if error is None else f" ({type(error).__name__}: {error})"
+        self.texts.append(f"{record.name}: {record.getMessage()}{cause}")
 
-    def judge(self, count: int, rule: str) -> Finding | None:
-        """Whether there were ``count`` warnings."""
+    def judge(self, count: int, rule: str, why: str = "") -> Finding | None:
+        """Whether there were ``count`` warnings, as many as are owed because of ``why``."""
         heard = len(self.texts)
         if self._logger is None or heard == count:
             return None
-        expected = f"{count} warning(s)" if count else "no warning"
+        expected = (f"{count} warning(s)" if count else "no warning") + (why and f": {why}")
         got = "; ".join(self.texts) or "none"
         return Finding("warned" if heard > count else "not-warned", rule, expected, got)
 

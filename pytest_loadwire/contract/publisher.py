@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_loadwire.contract import live
-from pytest_loadwire.contract.base import missing_hook
+from pytest_loadwire.contract.base import lacking, method_of, missing_hook
 from pytest_loadwire.contract.engine import (
     RANK,
     EngineContract,
@@ -31,7 +31,13 @@ from pytest_loadwire.contract.publisher_cases import (
     RankPlan,
     Start,
 )
-from pytest_loadwire.contract.publisher_judge import judge_asked, judge_socket, note
+from pytest_loadwire.contract.publisher_judge import (
+    judge_asked,
+    judge_socket,
+    names_another_rank,
+    note,
+    raise_unseen,
+)
 from pytest_loadwire.endpoints import Topology
 from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
@@ -40,7 +46,6 @@ from pytest_loadwire.vectors.timelines import (
     PublisherStep,
     PublisherTimeline,
     publisher_timelines,
-    readings,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +53,10 @@ if TYPE_CHECKING:
 
 _KV_EVENTS = kv_events_config()
 _ALONE = Topology()
+_MAKE_PUBLISHER = "start your engine's publisher as it is told"
+_BINDER_WARNS = (
+    "whoever binds warns once when its range is declined, since the resolver does not log"
+)
 
 
 class PublisherContract(EngineContract):
@@ -67,6 +76,20 @@ class PublisherContract(EngineContract):
 
                 def make_publisher(self, *, topology, **config):
                     return LoadPublisher(rank=topology.slot, size=topology.dp_size, **config)
+
+    Attributes:
+        open_socket: Dotted path of the function or method that opens the load socket, as the engine
+            looks it up.
+        clock: Dotted path of the module, or of each module, in which the engine reads
+            ``time.monotonic``.
+        snapshot: The class of the engine's own reading, built with keywords.
+        fields: What that class calls the contract's fields, where the names differ; with an entry
+            for ``attn_dp_rank`` if a snapshot says its own rank.
+        socket_mode: ``stub`` or ``live``, whatever ``--loadwire-socket`` says; by default that.
+        logger: The logger that the engine warns on; by default any. None where warnings go
+            elsewhere: then they are not judged, and one skipped test says so.
+        revision: The revision that the engine sends.
+        deviations: The known deviations of the engine.
     """
 
     def make_publisher(
@@ -84,21 +107,45 @@ class PublisherContract(EngineContract):
                 and maybe ``replay_endpoint``; None or text that does not parse in some checks.
             load_publish_endpoint: As of ``--load-publish-endpoint``.
             publish_interval: One in this many unforced calls passes.
-            topology: The ranks of the scheduler.
+            topology: The ranks of the scheduler. ``dp_size`` is how many schedulers publish,
+                ``dp_rank`` the replica in pure data parallelism (None when unset),
+                ``attn_dp_size`` (above 1 under DP attention) and ``attn_dp_rank`` those of
+                attention. ``slot`` is what rules R2 and R3 make of them, and
+                ``publishes(kv_events_config)`` says whether rule R1 lets the scheduler publish;
+                an engine that selects both itself leaves these two alone.
         """
         raise NotImplementedError
 
     def publish(
         self, publisher: Any, provider: Callable[[], Any], *, force: bool, snapshot: Any
     ) -> None:
-        """One call of the scheduler's loop; override it where your method has another name."""
-        publisher.publish_load_stat(provider, force=force, snapshot=snapshot)
+        """One call of the scheduler's loop; override it where your method is called otherwise.
+
+        The default calls ``publisher.publish_load_stat(provider, force=force, snapshot=snapshot)``.
+
+        Args:
+            publisher: What `make_publisher` returned.
+            provider: Without arguments; answers a snapshot, or raises.
+            force: Whether the call passes the throttle (rule P1).
+            snapshot: A reading that is at hand, which spares the provider (rule P3), or None.
+        """
+        publish = method_of(self, publisher, "publish_load_stat", hook="publish")
+        publish(provider, force=force, snapshot=snapshot)
 
     def close(self, publisher: Any) -> None:
-        """Close the publisher; override it where your method has another name."""
-        publisher.close()
+        """Close the publisher; override it where your method has another name.
+
+        The default calls ``publisher.close()``.
+        """
+        method_of(self, publisher, "close", hook="close")()
 
     # What follows is the contract's own.
+
+    @classmethod
+    def _lacks(cls) -> Iterator[str]:
+        yield from super()._lacks()
+        if cls.make_publisher is PublisherContract.make_publisher:
+            yield lacking(cls, "make_publisher", _MAKE_PUBLISHER)
 
     @classmethod
     def contract_cases(cls) -> Iterator[tuple[str, str]]:
@@ -111,6 +158,8 @@ class PublisherContract(EngineContract):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each timeline and each case a test of its own."""
+        if self.withholds(metafunc, "publisher_timeline", *_TABLES):
+            return
         if "publisher_timeline" in metafunc.fixturenames:
             metafunc.parametrize("publisher_timeline", list(self._timeline_parameters()))
         for fixture, cases in _TABLES.items():
@@ -153,7 +202,7 @@ class PublisherContract(EngineContract):
             if finding is None:
                 (record,) = capture.sockets
                 finding = judge_socket(record, bind)
-        self.hold(finding, rule=bind.rule, case=bind.case)
+        self.hold(finding, rule=bind.rule, case=bind.case, why=bind.why)
 
     def test_lives_with_a_failed_bind(self, failed_bind: FailedBind, loadwire_capture: Any) -> None:
         """A bind that fails costs the publishing and one warning, and neither socket nor engine."""
@@ -163,14 +212,14 @@ class PublisherContract(EngineContract):
             finding = self._judge_disabled(capture, warnings, failed_bind, Topology(), 1)
         if finding is None and not all(record.closed for record in capture.sockets):
             finding = Finding("left-open", "K3", "the socket to be closed", "it was left open")
-        self.hold(finding, rule=failed_bind.rule, case=failed_bind.case)
+        self.hold(finding, rule=failed_bind.rule, case=failed_bind.case, why=failed_bind.why)
 
     def test_opens_no_socket(self, start: Start, loadwire_capture: Any) -> None:
         """A scheduler that does not publish opens nothing, and asks nobody for a reading."""
         capture = self._captured(loadwire_capture)
         with self.listening() as warnings:
             finding = self._judge_disabled(capture, warnings, start, start.topology, start.warnings)
-        self.hold(finding, rule=start.rule, case=start.case)
+        self.hold(finding, rule=start.rule, case=start.case, why=start.why)
 
     def test_every_rank_has_a_slot(self, rank_plan: RankPlan, loadwire_capture: Any) -> None:
         """The schedulers of an engine bind base + r and say so in their payloads, all distinct."""
@@ -186,7 +235,7 @@ class PublisherContract(EngineContract):
         finally:
             for publisher in publishers:
                 self.close(publisher)
-        self.hold(finding, rule=rank_plan.rule, case=rank_plan.case)
+        self.hold(finding, rule=rank_plan.rule, case=rank_plan.case, why=rank_plan.why)
 
     def test_closes(self, closing: Closing, loadwire_capture: Any) -> None:
         """Closing twice is closing once; afterwards, publishing asks for no reading."""
@@ -205,7 +254,7 @@ class PublisherContract(EngineContract):
                 finding = crashed(error, "a second close")._replace(rule="K4")
         elif finding is None:
             finding = self._judge_never_asks(publisher, capture, "K4", sent=1)
-        self.hold(finding, rule=closing.rule, case=closing.case)
+        self.hold(finding, rule=closing.rule, case=closing.case, why=closing.why)
 
     def test_on_a_real_socket(
         self,
@@ -234,19 +283,13 @@ class PublisherContract(EngineContract):
     def _timeline_parameters(cls) -> Iterator[Any]:
         for timeline in cls._timelines():
             marks: Sequence[pytest.MarkDecorator] = ()
-            if RANK not in cls.fields and cls._names_another_rank(timeline):
+            if RANK not in cls.fields and names_another_rank(timeline):
                 why = f"a snapshot's own rank is not checked: name it as {RANK!r} in fields"
                 marks = [pytest.mark.skip(reason=why)]
             yield pytest.param(timeline, id=f"{timeline.rule}-{timeline.id}", marks=marks)
         if cls.logger is None:
             why = "warnings are not checked: name the logger of your engine"
             yield pytest.param(None, id="P4-warnings", marks=pytest.mark.skip(reason=why))
-
-    @staticmethod
-    def _names_another_rank(timeline: PublisherTimeline) -> bool:
-        known = readings(load().cadence)
-        names = [step.call.reading for step in timeline.steps if step.call.reading]
-        return len({known[name].rank for name in names}) > 1
 
     def _start(
         self,
@@ -257,7 +300,7 @@ class PublisherContract(EngineContract):
         topology: Topology = _ALONE,
     ) -> Any:
         if type(self).make_publisher is PublisherContract.make_publisher:
-            missing_hook(self, "make_publisher", "start your engine's publisher as it is told")
+            missing_hook(self, "make_publisher", _MAKE_PUBLISHER)
         return self.make_publisher(
             kv_events_config=config,
             load_publish_endpoint=load_publish_endpoint,
@@ -329,15 +372,17 @@ class PublisherContract(EngineContract):
         try:
             publisher = self._start(config, endpoint, topology=topology)
         except Exception as error:
-            _first_of_the_harness(capture)
+            raise_unseen(capture)
             return crashed(error, "the engine to start")._replace(rule=case.rule)
         try:
             if isinstance(case, Start) and capture.sockets:
                 opened = ", ".join(capture.sockets[0].bind_calls) or "no address"
                 got = f"one for {opened}"
-                return Finding("wrong-socket", case.rule, "no socket", got, Hazard.STALE)
+                # Nobody subscribes to a socket that is not owed, so by itself it moves no traffic.
+                return Finding("wrong-socket", case.rule, "no socket", got, Hazard.NONE)
             finding = self._judge_never_asks(publisher, capture, "P3", sent=0)
-            return finding or warnings.judge(count, "E5" if case.rule[0] == "E" else case.rule)
+            why = _BINDER_WARNS if count and case.rule[0] == "E" else ""
+            return finding or warnings.judge(count, "E5" if case.rule[0] == "E" else case.rule, why)
         finally:
             self.close(publisher)
 
@@ -357,7 +402,7 @@ class PublisherContract(EngineContract):
             for force, snapshot in calls:
                 self.publish(publisher, provider, force=force, snapshot=snapshot)
         except Exception as error:
-            _first_of_the_harness(capture)
+            raise_unseen(capture)
             return crashed(error, "publishing to do nothing")._replace(rule=rule)
         if asked:
             return Finding("asked", rule, "nobody to be asked", f"the provider was, {asked} times")
@@ -401,9 +446,3 @@ _TABLES: Mapping[str, Sequence[Any]] = {
     "closing": CLOSINGS,
     "live_case": live.CASES,
 }
-
-
-def _first_of_the_harness(capture: Capture) -> None:
-    """Raise what went wrong in the harness, before an engine is blamed for passing it on."""
-    for error in capture.unseen():
-        raise error

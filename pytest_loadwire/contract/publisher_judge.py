@@ -8,14 +8,17 @@ from pytest_loadwire.contract.engine import sent
 from pytest_loadwire.contract.publisher_cases import HWM
 from pytest_loadwire.judge import Finding
 from pytest_loadwire.rules import Hazard
+from pytest_loadwire.vectors import load
+from pytest_loadwire.vectors.timelines import readings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_loadwire.contract.engine import Warnings
     from pytest_loadwire.contract.publisher_cases import Bind
+    from pytest_loadwire.harness.capture import Capture
     from pytest_loadwire.harness.journal import SocketRecord
-    from pytest_loadwire.vectors.timelines import PublisherStep
+    from pytest_loadwire.vectors.timelines import PublisherStep, PublisherTimeline
 
 
 def judge_socket(record: SocketRecord, bind: Bind) -> Finding | None:
@@ -55,12 +58,30 @@ def judge_asked(asked: int, step: PublisherStep, rule: str) -> Finding | None:
     return Finding("asked" if asked > owed else "not-asked", rule, expected, str(asked))
 
 
+def names_another_rank(timeline: PublisherTimeline) -> bool:
+    """Whether the readings of a timeline come from more than one rank."""
+    known = readings(load().cadence)
+    names = [step.call.reading for step in timeline.steps if step.call.reading]
+    return len({known[name].rank for name in names}) > 1
+
+
+def raise_unseen(capture: Capture) -> None:
+    """Raise what went wrong in the harness, before an engine is blamed for passing it on."""
+    for error in capture.unseen():
+        raise error
+
+
 def note(
     step: PublisherStep, messages: Sequence[tuple[bytes, ...]], asked: int, warnings: Warnings
 ) -> str:
     """One call, and what came of it, in one line."""
     call = step.call
-    did = [*sent(messages), *["asked"] * asked, *["warned"] * len(warnings.texts)]
+    did = [*sent(messages), *["asked"] * asked]
+    if step.expect.sent is not None and not messages:
+        # Why nothing went out is in the engine's own words.
+        did += [f"warned: {text}" for text in warnings.texts]
+    else:
+        did += ["warned"] * len(warnings.texts)
     words = [
         f"{step.at:>8}",
         "forced  " if call.forced else "unforced",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_loadwire.contract.base import missing_hook
+from pytest_loadwire.contract.base import lacking, method_of, missing_hook
 from pytest_loadwire.contract.engine import (
     EngineContract,
     ReadingFailedError,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pytest_loadwire.vectors.timelines import SchedulerStep
 
 _BATCHES = ("prefill", "decode")
+_MAKE_SCHEDULER = "build your scheduler around these callables"
 
 
 class SchedulerContract(EngineContract):
@@ -46,6 +47,20 @@ class SchedulerContract(EngineContract):
 
                 def make_scheduler(self, **config):
                     return Scheduler(**config)
+
+    Attributes:
+        open_socket: Dotted path of the function or method that opens the load socket, as the engine
+            looks it up.
+        clock: Dotted path of the module, or of each module, in which the engine reads
+            ``time.monotonic``.
+        snapshot: The class of the engine's own reading, built with keywords.
+        fields: What that class calls the contract's fields, where the names differ; with an entry
+            for ``attn_dp_rank`` if a snapshot says its own rank.
+        socket_mode: ``stub`` or ``live``, whatever ``--loadwire-socket`` says; by default that.
+        logger: The logger that the engine warns on; by default any. None where warnings go
+            elsewhere: then they are not judged, and one skipped test says so.
+        revision: The revision that the engine sends.
+        deviations: The known deviations of the engine.
     """
 
     def make_scheduler(
@@ -89,22 +104,36 @@ class SchedulerContract(EngineContract):
     ) -> None:
         """A batch came back: let the scheduler publish and process its results.
 
-        Override it where your scheduler has no ``process_batch_result(is_extend=, ...)``.
+        The default calls ``scheduler.process_batch_result(is_extend=is_prefill,
+        process_results=process_results)``; override it where your method is called otherwise.
         """
-        scheduler.process_batch_result(is_extend=is_prefill, process_results=process_results)
+        run = method_of(self, scheduler, "process_batch_result", hook="run_batch")
+        run(is_extend=is_prefill, process_results=process_results)
 
     def run_without_batch(self, scheduler: Any, *, is_fully_idle: bool) -> None:
         """A pass without a batch; unless it is fully idle, requests wait that cannot run.
 
-        Override it where your scheduler has no ``on_idle(is_fully_idle=)``.
+        The default calls ``scheduler.on_idle(is_fully_idle=is_fully_idle)``; override it where your
+        method is called otherwise.
         """
-        scheduler.on_idle(is_fully_idle=is_fully_idle)
+        run = method_of(self, scheduler, "on_idle", hook="run_without_batch")
+        run(is_fully_idle=is_fully_idle)
 
     def close(self, scheduler: Any) -> None:
-        """Close the scheduler's load publisher; override it where that has another name."""
-        scheduler.load_publisher.close()
+        """Close the scheduler's load publisher; override it where that has another name.
+
+        The default calls ``scheduler.load_publisher.close()``.
+        """
+        publisher = method_of(self, scheduler, "load_publisher", hook="close")
+        method_of(self, publisher, "close", hook="close")()
 
     # What follows is the contract's own.
+
+    @classmethod
+    def _lacks(cls) -> Iterator[str]:
+        yield from super()._lacks()
+        if cls.make_scheduler is SchedulerContract.make_scheduler:
+            yield lacking(cls, "make_scheduler", _MAKE_SCHEDULER)
 
     @classmethod
     def contract_cases(cls) -> Iterator[tuple[str, str]]:
@@ -114,6 +143,8 @@ class SchedulerContract(EngineContract):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each timeline a test of its own."""
+        if self.withholds(metafunc, "scheduler_timeline"):
+            return
         if "scheduler_timeline" in metafunc.fixturenames:
             metafunc.parametrize("scheduler_timeline", list(self._timeline_parameters()))
 
@@ -190,7 +221,7 @@ class _Loop:
         """Build the engine's scheduler around this loop's callables."""
         contract = self.contract
         if type(contract).make_scheduler is SchedulerContract.make_scheduler:
-            missing_hook(contract, "make_scheduler", "build your scheduler around these callables")
+            missing_hook(contract, "make_scheduler", _MAKE_SCHEDULER)
         shared = self.timeline.hook == "returns-snapshot"
         make = contract.make_scheduler if shared else contract.make_scheduler_with_old_hook
         self.scheduler = make(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pytest
 
-from pytest_loadwire.contract.base import Contract, missing_hook
+from pytest_loadwire.contract.base import Contract, lacking, missing_hook, unknown_revision
 from pytest_loadwire.contract.subscriber_play import Play
 from pytest_loadwire.contract.subscriber_watch import Broken
 from pytest_loadwire.deadline import Deadline, DeadlineError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pytest_loadwire.vectors.readings import ReadingTimeline
 
 MANUAL = Scenario("by hand", "nothing happens by itself")
+
+_START = "there is no subscriber; or set `command`"
 
 # Behind the timelines, by rule and id: what takes a scenario, or real time.
 _SCENES = {
@@ -73,6 +75,7 @@ class SubscriberContract(Contract):
         rediscovers: Seconds in which it asks a worker again what it advertises; None where it asks
             once, and timelines in which an advertisement changes are skipped.
         patience: Seconds in which it has to notice a message, or a restarted engine.
+        deviations: The known deviations of the subscriber.
     """
 
     command: ClassVar[Sequence[str] | None] = None
@@ -97,7 +100,7 @@ class SubscriberContract(Contract):
         """
         del window, clock
         if self.command is None:
-            missing_hook(self, "start(window, clock)", "there is no subscriber; or set `command`")
+            missing_hook(self, "start(window, clock)", _START)
         return RouterProgram(self.command)
 
     def load(self, seen: Any) -> Mapping[str, int]:
@@ -117,6 +120,13 @@ class SubscriberContract(Contract):
     # What follows is the contract's own.
 
     @classmethod
+    def unready(cls) -> str | None:
+        """There is a subscriber to start, of a revision that is known."""
+        if cls.command is None and cls.start is SubscriberContract.start:
+            return lacking(cls, "start(window, clock)", _START)
+        return unknown_revision(cls, cls.revision)
+
+    @classmethod
     def contract_cases(cls) -> Iterator[tuple[str, str]]:
         """Every timeline and scene as rule and id."""
         yield from ((timeline.rule, timeline.id) for timeline in load().readings)
@@ -124,6 +134,8 @@ class SubscriberContract(Contract):
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each timeline a test of its own; those that need more than there is are skipped."""
+        if self.withholds(metafunc, "reading_timeline", "subscriber_scene"):
+            return
         if "reading_timeline" in metafunc.fixturenames:
             cases = []
             for timeline in load().readings:

@@ -15,6 +15,7 @@ from pytest_loadwire.golden.freeze import breaks, field_breaks, released
 from pytest_loadwire.golden.proofs import unproven
 from pytest_loadwire.vectors import (
     VECTOR_TYPES,
+    WHEEL_FOLDER,
     GoldenError,
     VectorFile,
     folder,
@@ -30,10 +31,17 @@ if TYPE_CHECKING:
 RELEASED = "released.json"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 for agreement, 1 for a difference or refusal, 2 for a wrong call."""
+def main(
+    arguments: Sequence[str] | None = None, *, prog: str = "python -m pytest_loadwire.golden"
+) -> int:
+    """Run the command; 0 for agreement, 1 for a difference or refusal, 2 for a wrong call.
+
+    Args:
+        arguments: By default those of this process.
+        prog: What the command is called in its usage.
+    """
     parser = argparse.ArgumentParser(
-        prog="python -m pytest_loadwire.golden",
+        prog=prog,
         description="Make the golden vectors from their families, prove them, compare or write.",
     )
     action = parser.add_mutually_exclusive_group(required=True)
@@ -52,6 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         root: Path = options.root or folder()
+        if not options.check and root.resolve().name == WHEEL_FOLDER:
+            raise GoldenError(
+                "an installed package's vectors are not written; use a source checkout or --root"
+            )
         problems = regenerate(root, write=not options.check, release=options.release)
     except GoldenError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
@@ -59,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for problem in problems:
         print(problem)  # noqa: T201
     if problems:
-        print(f"golden: {len(problems)} problems, nothing written")  # noqa: T201
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        print(f"golden: {count}, nothing written")  # noqa: T201
         return 1
     state = "as generated" if options.check else "written"
     print(f"golden: {root} is {state}")  # noqa: T201

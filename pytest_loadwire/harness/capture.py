@@ -66,6 +66,7 @@ class Capture:
         revision: int = LATEST,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
+        __tracebackhide__ = True
         if mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
         self._target = target
@@ -131,6 +132,7 @@ class Capture:
             DeadlineError: Fewer came in time. The text shows those that did.
             LoadwireError: As for `sockets`.
         """
+        __tracebackhide__ = True
         deadline = Deadline(self._timeout if timeout is None else timeout)
         enough = self._journal.wait_for(self._taken + n, deadline)
         self._journal.raise_kept()
@@ -192,6 +194,7 @@ class Capture:
 
     def _wrap(self, found: Any) -> Any:
         """The engine's function with our sockets inside, in the descriptor that it came in."""
+        __tracebackhide__ = True
         if isinstance(found, staticmethod | classmethod):
             return type(found)(self._wrap(found.__func__))
         if inspect.isclass(found):

@@ -80,6 +80,7 @@ class VirtualClock:
         Raises:
             TargetError: There is no such module, or it has neither.
         """
+        __tracebackhide__ = True
         if isinstance(module, str):
             name, module = module, _import(module)
         else:
@@ -120,9 +121,10 @@ class _TimeModule(ModuleType):
 
 
 def _import(path: str) -> ModuleType:
+    __tracebackhide__ = True
     try:
         return import_module(path)
     except ModuleNotFoundError as error:
         if error.name is None or not (path == error.name or path.startswith(error.name + ".")):
             raise
-        raise TargetError(f"there is no module {path!r}") from error
+        raise TargetError(f"there is no module {path!r}") from None

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 def parse(frames: Sequence[bytes], *, revision: int = LATEST) -> Message:
     """As `wire.parse_frames`, and the traceback of an error shows the message byte by byte."""
+    __tracebackhide__ = True
     try:
         return parse_frames(frames, revision=revision)
     except WireError as error:
         # What `add_note` does from Python 3.11 on; pytest shows it on 3.10 as well.
         vars(error)["__notes__"] = [annotate_frames(frames)]
-        raise
+        # Where in the reader it was raised helps nobody who wants to mend the bytes.
+        raise error.with_traceback(None) from None
 
 
 def show_frames(frames: Sequence[bytes]) -> str:

@@ -151,6 +151,7 @@ class Journal:
 
     def raise_kept(self) -> None:
         """Raise the first error that was kept and not raised yet; the others are its fruit."""
+        __tracebackhide__ = True
         for error in self.take_kept():
             raise error
 

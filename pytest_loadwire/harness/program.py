@@ -68,9 +68,7 @@ class Program:
                 start_new_session=True,
             )
         except OSError as error:
-            raise StartError(
-                f"{command[0]} cannot be started: {error.strerror or error}"
-            ) from error
+            raise StartError(f"{command[0]} cannot be started: {error.strerror or error}") from None
         self._process = process
         self._stdin, self._stdout, self._stderr = process.stdin, process.stdout, process.stderr
         self._lines = bytearray()

@@ -21,7 +21,12 @@ from pytest_loadwire.harness.target import Replacement
 SocketFactory = Callable[["zmq.Context[Any]", int], "Any | None"]
 """Makes the socket for a context and a type, or answers None to let pyzmq make it."""
 
-_IN_BETWEEN = ("zmq.", "pytest_loadwire.harness.", "pytest_loadwire.plugin.")
+_IN_BETWEEN = (
+    "zmq.",
+    "pytest_loadwire.harness.",
+    "pytest_loadwire.plugin.",
+    "pytest_loadwire.engine.rank_socket.",  # what a live publisher is made of
+)
 
 
 class Site(NamedTuple):

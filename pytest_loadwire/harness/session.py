@@ -32,16 +32,19 @@ class HarnessSession:
 
     def publisher(self, *args: Any, **kwargs: Any) -> LivePublisher:
         """A `LivePublisher`."""
+        __tracebackhide__ = True
         kwargs.setdefault("timeout", self._timeout)
         return self._handed_out.enter_context(LivePublisher(*args, **kwargs))
 
     def subscriber(self, *args: Any, **kwargs: Any) -> LiveSubscriber:
         """A `LiveSubscriber`."""
+        __tracebackhide__ = True
         kwargs.setdefault("timeout", self._timeout)
         return self._handed_out.enter_context(LiveSubscriber(*args, **kwargs))
 
     def fleet(self, *args: Any, **kwargs: Any) -> Fleet:
         """A `Fleet`."""
+        __tracebackhide__ = True
         from pytest_loadwire.engine.fleet import Fleet  # noqa: PLC0415 - few tests need it
 
         kwargs.setdefault("timeout", self._timeout)
@@ -49,6 +52,7 @@ class HarnessSession:
 
     def capture(self, target: str, mode: str | None = None, **kwargs: Any) -> Capture:
         """A `Capture`, in place at once."""
+        __tracebackhide__ = True
         kwargs.setdefault("timeout", self._timeout)
         capture = Capture(target, mode=self._mode if mode is None else mode, **kwargs)
         self._captures.append(capture)

@@ -54,12 +54,15 @@ class LivePublisher(Closing):
         sheds: bool = False,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
+        __tracebackhide__ = True
         self._host = host
         self._sheds = sheds
         self._timeout = timeout
+        self._restarted = False
         self._open(port)
 
     def _open(self, port: int) -> None:
+        __tracebackhide__ = True
         endpoint = f"tcp://{self._host}:{port}"
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
@@ -68,7 +71,7 @@ class LivePublisher(Closing):
             )
         except zmq.ZMQError as error:
             self.close()
-            raise LoadwireError(f"cannot bind a publisher to {endpoint}: {error}") from error
+            raise LoadwireError(f"cannot bind a publisher to {endpoint}: {error}") from None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{self.endpoint}, next sequence {self.sequence}"
@@ -111,8 +114,13 @@ class LivePublisher(Closing):
             DeadlineError: A subscriber reads so little that there was no room in time.
             LoadwireError: The publisher is closed.
         """
+        __tracebackhide__ = True
         self._alive()
-        return self._socket.publish(stat)
+        try:
+            return self._socket.publish(stat)
+        except LoadwireError as error:
+            # The kit's own frames below this call say nothing that the text does not.
+            raise error.with_traceback(None) from None
 
     def send_raw(self, frames: Sequence[Buffer]) -> None:
         """Send exactly these frames, legal or not. Takes no sequence number.
@@ -135,9 +143,14 @@ class LivePublisher(Closing):
             DeadlineError: Fewer came in time. The text says how many, and to what else.
             LoadwireError: The publisher is closed.
         """
+        __tracebackhide__ = True
         self._alive()
         deadline = Deadline(self._timeout if timeout is None else timeout)
-        self._socket.wait_for_subscribers(count, deadline)
+        try:
+            self._socket.wait_for_subscribers(count, deadline)
+        except DeadlineError as error:
+            why = "; it was restarted: a LiveSubscriber has to join(publisher)"
+            raise DeadlineError(f"{error}{why if self._restarted else ''}") from None
 
     def restart(self) -> None:
         """Be a new engine process on the same port: same endpoint, sequence from 0 (rule C7).
@@ -154,12 +167,14 @@ class LivePublisher(Closing):
         # Returns when the port is free: terminating a context waits for its sockets.
         self.close()
         self._open(port)
+        self._restarted = True
 
     def close(self) -> None:
         """Close the socket, dropping what is not sent yet, and its context. Idempotent (K4)."""
         self._context.destroy(linger=0)
 
     def _alive(self) -> None:
+        __tracebackhide__ = True
         if self.closed:
             raise LoadwireError("the publisher is closed")
 
@@ -167,8 +182,12 @@ class LivePublisher(Closing):
         self, topic: bytes, subscriber: zmq.Socket[bytes], deadline: Deadline
     ) -> None:
         """Return when there is a subscription to exactly ``topic``, which ``subscriber`` has."""
+        __tracebackhide__ = True
         self._alive()
-        self._socket.wait_for_topic(topic, subscriber, deadline)
+        try:
+            self._socket.wait_for_topic(topic, subscriber, deadline)
+        except DeadlineError as error:
+            raise error.with_traceback(None) from None
 
 
 class LiveSubscriber(Closing):
@@ -176,7 +195,8 @@ class LiveSubscriber(Closing):
 
     Args:
         source: An endpoint to connect to, or a `LivePublisher`. Given a publisher, the subscription
-            is in place when the constructor returns, and nothing published after that is missed.
+            is in place when the constructor returns, nothing published after that is missed, and
+            `join` and `assert_silent` need not be told the publisher.
         topic: What to subscribe to; matches by prefix.
         revision: The revision of ``LoadStat`` that this router knows.
         timeout: Seconds that each wait may take unless the call says otherwise.
@@ -194,6 +214,8 @@ class LiveSubscriber(Closing):
         revision: int = LATEST,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
+        __tracebackhide__ = True
+        self._publisher = None if isinstance(source, str) else source
         self._endpoint = source if isinstance(source, str) else source.endpoint
         self._revision = revision
         self._timeout = timeout
@@ -209,11 +231,11 @@ class LiveSubscriber(Closing):
                 self._socket.setsockopt(zmq.IPV6, 1)
             self._socket.setsockopt(zmq.SUBSCRIBE, topic)
             self._socket.connect(self._endpoint)
-            if isinstance(source, LivePublisher):
-                self.join(source)
+            if self._publisher is not None:
+                self.join()
         except zmq.ZMQError as error:
             self.close()
-            raise LoadwireError(f"cannot subscribe to {self._endpoint!r}: {error}") from error
+            raise LoadwireError(f"cannot subscribe to {self._endpoint!r}: {error}") from None
         except BaseException:
             self.close()
             raise
@@ -239,6 +261,7 @@ class LiveSubscriber(Closing):
             DeadlineError: None came in time.
             LoadwireError: The subscriber is closed.
         """
+        __tracebackhide__ = True
         return parse(self.receive_frames(timeout), revision=self._revision)
 
     def receive_frames(self, timeout: float | None = None) -> tuple[bytes, ...]:
@@ -248,40 +271,55 @@ class LiveSubscriber(Closing):
             DeadlineError: None came in time.
             LoadwireError: The subscriber is closed.
         """
+        __tracebackhide__ = True
         self._alive()
         frames = self._next(Deadline(self._timeout if timeout is None else timeout))
         self._received += 1
         return frames
 
-    def join(self, publisher: LivePublisher, timeout: float | None = None) -> None:
+    def join(self, publisher: LivePublisher | None = None, timeout: float | None = None) -> None:
         """Return when ``publisher`` has the subscription of exactly this socket.
 
         A subscriber that was made for a publisher has joined already. One that only knew the
         endpoint, and one whose publisher was restarted, joins with this.
 
+        Args:
+            publisher: By default the one that this subscriber was made for.
+            timeout: Seconds that it may take, by default those of this subscriber.
+
         Raises:
             DeadlineError: The subscription did not arrive in time.
-            LoadwireError: Either end is closed.
+            LoadwireError: Either end is closed, or there is no publisher to default to.
         """
+        __tracebackhide__ = True
         self._alive()
+        publisher = self._joined(publisher)
         deadline = Deadline(self._timeout if timeout is None else timeout)
         # Subscriptions of one socket arrive in order, so the private one proves those before it.
         with _PrivateTopic(self._socket) as topic:
             publisher._wait_for_topic(topic, self._socket, deadline)  # noqa: SLF001 - one harness
 
-    def assert_silent(self, publisher: LivePublisher, timeout: float | None = None) -> None:
+    def assert_silent(
+        self, publisher: LivePublisher | None = None, timeout: float | None = None
+    ) -> None:
         """Fail if anything that ``publisher`` has sent so far is waiting here unread.
 
         Waits for no time to pass: the publisher sends one message on a private topic behind all
         others, and what arrives before it was sent before it. A subscriber to everything sees that
         message as well.
 
+        Args:
+            publisher: By default the one that this subscriber was made for.
+            timeout: Seconds that the private message may take, by default those of this subscriber.
+
         Raises:
             AssertionError: Messages are there. They are consumed, and the text shows their frames.
             DeadlineError: The private message did not arrive in time.
-            LoadwireError: Either end is closed.
+            LoadwireError: Either end is closed, or there is no publisher to default to.
         """
+        __tracebackhide__ = True
         self._alive()
+        publisher = self._joined(publisher)
         deadline = Deadline(self._timeout if timeout is None else timeout)
         with _PrivateTopic(self._socket) as topic:
             publisher._wait_for_topic(topic, self._socket, deadline)  # noqa: SLF001 - one harness
@@ -298,10 +336,21 @@ class LiveSubscriber(Closing):
         self._context.destroy(linger=0)
 
     def _alive(self) -> None:
+        __tracebackhide__ = True
         if self.closed:
             raise LoadwireError("the subscriber is closed")
 
+    def _joined(self, publisher: LivePublisher | None) -> LivePublisher:
+        __tracebackhide__ = True
+        publisher = publisher or self._publisher
+        if publisher is None:
+            raise LoadwireError(
+                f"the subscriber of {self._endpoint} was made from an endpoint: name the publisher"
+            )
+        return publisher
+
     def _next(self, deadline: Deadline) -> tuple[bytes, ...]:
+        __tracebackhide__ = True
         if not self._socket.poll(deadline.remaining_ms):
             raise DeadlineError(
                 f"{self._endpoint}: no message in {deadline.timeout:g} s, "

@@ -21,9 +21,16 @@ def resolve(path: str) -> tuple[object, str]:
     The longest importable front is the module; the rest are attributes.
 
     Raises:
-        TargetError: The path has no dot, no front of it can be imported, or an attribute is
-            missing. An import that fails for a reason of its own raises that reason.
+        TargetError: The path is no string or has no dot, no front of it can be imported, or an
+            attribute is missing. An import that fails for a reason of its own raises that reason.
     """
+    __tracebackhide__ = True
+    given: object = path
+    if not isinstance(given, str):
+        what = "a function" if inspect.isroutine(given) else repr(given)
+        raise TargetError(
+            f"a capture takes a dotted path, such as 'engine.load.open_socket', not {what}"
+        )
     parts = path.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise TargetError(f"{path!r} is no dotted path such as 'engine.module.open_socket'")
@@ -35,6 +42,7 @@ def resolve(path: str) -> tuple[object, str]:
 
 
 def _import_front(path: str, parts: list[str]) -> tuple[object, int]:
+    __tracebackhide__ = True
     module: object = None
     for depth in range(1, len(parts)):
         name = ".".join(parts[:depth])
@@ -45,16 +53,17 @@ def _import_front(path: str, parts: list[str]) -> tuple[object, int]:
             if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
                 raise
             if depth == 1:
-                raise TargetError(f"{path!r}: there is no module {name!r}") from error
+                raise TargetError(f"{path!r}: there is no module {name!r}") from None
             return module, depth - 1
     return module, len(parts) - 1
 
 
 def _attribute(path: str, owner: object, name: str, so_far: list[str]) -> object:
+    __tracebackhide__ = True
     try:
         return getattr(owner, name)
-    except AttributeError as error:
-        raise TargetError(f"{path!r}: {'.'.join(so_far)!r} has no {name!r}") from error
+    except AttributeError:
+        raise TargetError(f"{path!r}: {'.'.join(so_far)!r} has no {name!r}") from None
 
 
 class Replacement:

@@ -8,8 +8,9 @@ and never counts as a refusal.
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ PROTOCOL = 1
 
 START_TIMEOUT = 60.0
 """Seconds that the greeting may take: a virtual machine starts, or ``go run`` compiles first."""
+
+PATIENCE = 2.0
+"""Seconds after which it is said that a greeting is waited for."""
 
 GIVE_UP = 25
 """After so many failures in a row a testee is not started again. More vectors than this in a row
@@ -138,7 +142,8 @@ class Testee(Closing):
         timeout: Seconds that one answer may take.
         start_timeout: Seconds that the greeting may take.
         cwd: The folder that it starts in; by default that of this process.
-        env: Its environment; by default that of this process.
+        env: Its environment; by default that of this process. PYTHONUNBUFFERED is left out.
+        progress: Told so where the first greeting takes more than 2 s.
     """
 
     __test__ = False  # as above
@@ -151,11 +156,15 @@ class Testee(Closing):
         start_timeout: float = START_TIMEOUT,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.command = command
         self.timeout = timeout
         self.start_timeout = start_timeout
-        self._cwd, self._env = cwd, env
+        self._cwd, self._progress = cwd, progress
+        # It hides a missing flush, which then shows on a machine that does not set it.
+        inherited = os.environ if env is None else env
+        self._env = {name: inherited[name] for name in inherited if name != "PYTHONUNBUFFERED"}
         self._program: Program | None = None
         self._greeting: Greeting | None = None
         self._asked = 0
@@ -296,7 +305,7 @@ class Testee(Closing):
         try:
             program = Program(self.command, cwd=self._cwd, env=self._env)
         except StartError as error:
-            raise TesteeError(Failure.NOT_STARTED, str(error)) from error
+            raise TesteeError(Failure.NOT_STARTED, str(error)) from None
         self._program = program
         try:
             greeting = self._greet(program)
@@ -311,7 +320,12 @@ class Testee(Closing):
         self._greeting = greeting
 
     def _greet(self, program: Program) -> Greeting:
-        line = program.line(Deadline(self.start_timeout))
+        deadline = Deadline(self.start_timeout)
+        first = self._greeting is None
+        line = program.line(Deadline(min(PATIENCE, self.start_timeout)) if first else deadline)
+        if line is None and first and deadline.remaining and not program.ended:
+            self._progress("waiting for a greeting")
+            line = program.line(deadline)
         if line is None:
             raise self._silence(program, "greeting", self.start_timeout)
         message: dict[str, object] = _parse(

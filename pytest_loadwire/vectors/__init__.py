@@ -194,6 +194,10 @@ class Manifest(TypedDict):
     content_hash: str
 
 
+WHEEL_FOLDER = "_golden"
+"""What the folder of vectors is called within an installed package."""
+
+
 class Golden(msgspec.Struct, frozen=True):
     """Everything under ``golden/``.
 
@@ -216,6 +220,11 @@ class Golden(msgspec.Struct, frozen=True):
     discovery: tuple[DiscoveryVector, ...]
     cadence: tuple[CadenceVector, ...]
     readings: tuple[ReadingTimeline, ...]
+
+    def __repr__(self) -> str:
+        # The default has every vector in it, and a failed test would show all of that.
+        counts = ", ".join(f"{len(getattr(self, name))} {name}" for name in VECTOR_TYPES)
+        return f"<Golden of {self.root}: {counts}>"
 
     @property
     def content_hash(self) -> str:
@@ -253,7 +262,7 @@ def folder() -> Path:
         GoldenError: There are none.
     """
     package = Path(__file__).resolve().parents[1]
-    for candidate in (package / "_golden", package.parent / "golden"):
+    for candidate in (package / WHEEL_FOLDER, package.parent / "golden"):
         if (candidate / "manifest.json").is_file():
             return candidate
     raise GoldenError(f"no golden vectors beside the package in {package}")
@@ -263,13 +272,24 @@ def load(root: Path | None = None) -> Golden:
     """The vectors under ``root``, by default those of this package (read once a process).
 
     Raises:
-        GoldenError: A file is missing or does not have the form of its schema.
+        GoldenError: A file is missing or does not have the form of its schema. The message names
+            it, and the command that makes it again.
     """
     return _load((root or folder()).resolve())
 
 
 @cache
 def _load(root: Path) -> Golden:
+    try:
+        return _read(root)
+    except GoldenError as error:
+        again = f"`loadwire golden --write --root {root}` makes it again"
+        if root.name == WHEEL_FOLDER:
+            again = "installing pytest-loadwire anew brings it back"
+        raise GoldenError(f"{error}; {again}") from None
+
+
+def _read(root: Path) -> Golden:
     return Golden(
         root=root,
         manifest=read_json(root / "manifest.json", Manifest),
@@ -289,8 +309,15 @@ def read_json(path: Path, kind: Any) -> Any:
         GoldenError: It cannot be read or is of another form; the message names the file and place.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        raw = path.read_bytes()
     except OSError as error:
-        raise GoldenError(f"{path}: {error.strerror}") from error
+        raise GoldenError(f"{path}: {error.strerror}") from None
+    try:
+        return msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise GoldenError(f"{path}: {error}") from error
+        # The form is looked at first, so what is cut short may seem to be merely of another one.
+        try:
+            msgspec.json.decode(raw)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as unparsed:
+            raise GoldenError(f"{path} is no JSON: {unparsed}") from None
+        raise GoldenError(f"{path}: {error}") from None

@@ -91,15 +91,17 @@ def test_one_crash_costs_one_vector(repo: pytest.Pytester):
 
 
 def test_a_broken_adapter_fails_as_that(repo: pytest.Pytester):
-    """No vector is judged, no rule is named, and it is not started for every vector again."""
+    """No vector is judged, no rule is named, and one failure says why."""
     change(repo, '"loadwire": 1', '"loadwire": 3')
 
-    result = repo.runpytest_subprocess("-q", "-k", "W9 or declarations")
+    result = repo.runpytest_subprocess("-q", "-rs", "-k", "W9 or declarations")
 
     outcome = result.parseoutcomes()
-    assert {"failed", "deselected"} == set(outcome)
+    assert {"failed", "skipped", "deselected"} == set(outcome)
+    assert 1 == outcome["failed"]
     says = "the adapter does not work, so that no vector is judged: other protocol version: it"
-    assert outcome["failed"] == sum(line.startswith(says) for line in result.outlines)
+    assert 1 == sum(line.startswith(says) for line in result.outlines)
+    result.stdout.fnmatch_lines(["*nothing is judged: see test_declarations"])
 
 
 def test_the_smoke_run_comes_first(repo: pytest.Pytester):
@@ -167,5 +169,6 @@ def test_a_reader_that_cannot_be_reached(pytester: pytest.Pytester, body: str, s
 
     result = pytester.runpytest_subprocess("-q", "-k", "declarations or rev1-anchor-small")
 
-    assert {"failed", "deselected"} == set(result.parseoutcomes())
+    outcome = result.parseoutcomes()
+    assert (1, 1) == (outcome["failed"], outcome["skipped"])
     result.stdout.fnmatch_lines([says])

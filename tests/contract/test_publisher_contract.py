@@ -16,7 +16,13 @@ import zmq
 from pytest_loadwire.contract import live
 from pytest_loadwire.contract.base import Deviation
 from pytest_loadwire.contract.publisher import PublisherContract
-from pytest_loadwire.contract.publisher_cases import BINDS
+from pytest_loadwire.contract.publisher_cases import (
+    BINDS,
+    CLOSINGS,
+    FAILED_BINDS,
+    RANK_PLANS,
+    STARTS,
+)
 from pytest_loadwire.discovery import KVEventsConfig, KVEventsConfigError
 from pytest_loadwire.endpoints import (
     Decline,
@@ -609,12 +615,132 @@ FORGOTTEN = [
 
 @pytest.mark.parametrize(("line", "says"), FORGOTTEN, ids=[line.strip() for line, _ in FORGOTTEN])
 def test_forgotten_hook(line: str, says: str, pytester: pytest.Pytester) -> None:
-    """A hook that is not overridden is named, with what it is to be."""
+    """A hook that is not overridden is named once, with what it is to be."""
     lines = ADOPTION.replace("\n        return", " return").splitlines()
     pytester.makepyfile("\n".join(kept for kept in lines if not kept.startswith(line)))
-    result = pytester.runpytest("-k", "throttle-one-in-five")
-    result.assert_outcomes(failed=1)
-    assert says in result.stdout.str()
+    result = pytester.runpytest("-rs")
+    result.assert_outcomes(failed=1, skipped=7)
+    assert 1 == result.stdout.str().count(f"\n{says}")
+    result.stdout.fnmatch_lines(["*[[]7[]]*nothing is judged: see test_declarations"])
+
+
+def test_everything_forgotten_is_one_failure(pytester: pytest.Pytester) -> None:
+    """A class that overrides nothing fails once, with a line for each hook that it lacks."""
+    pytester.makepyfile(
+        "from pytest_loadwire.contract.publisher import PublisherContract\n"
+        "class TestPublisher(PublisherContract): pass"
+    )
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1, skipped=7)
+    result.stdout.fnmatch_lines([f"{says}*" for _, says in FORGOTTEN], consecutive=True)
+
+
+# A line of ADOPTION, what stands there instead, and what the one failure says.
+MISDECLARED = [
+    (
+        '    fields = {"num_tokens": "num_used_tokens"}\n',
+        "",
+        "LoadSnapshot takes no 'num_tokens': say in `fields` what it is called",
+    ),
+    (
+        '"num_used_tokens"}',
+        '"used"}',
+        "LoadSnapshot takes no 'used': say in `fields` what num_tokens is called",
+    ),
+    (
+        "= LoadSnapshot\n",
+        "= type('Reading', (), {'__init__': lambda self, role, **counts: None})\n",
+        "TestPublisher has to override make_snapshot: Reading is not built by the counts alone:"
+        " TestPublisher.<lambda>() missing 1 required positional argument: 'role'",
+    ),
+    (
+        "    snapshot",
+        "    revision = 3\n    snapshot",
+        "TestPublisher: revision = 3 is none of [1, 2]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "instead", "says"), MISDECLARED)
+def test_misdeclared(line: str, instead: str, says: str, pytester: pytest.Pytester) -> None:
+    """A snapshot that refuses its keywords, or an unknown revision, is one failure."""
+    pytester.makepyfile(ADOPTION.replace(line, instead))
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1, skipped=7)
+    assert says in result.outlines
+
+
+def test_a_key_of_fields_is_a_field_of_the_contract() -> None:
+    """A name that the contract does not know fails with those that it knows."""
+    fields = {**ToyContract.fields, "num_used_tokens": "num_tokens"}
+    kind = type("Swapped", (ToyContract,), {"fields": fields})
+    says = "^fields: 'num_used_tokens' is no field of the contract; those are num_running_reqs, "
+    with pytest.raises(pytest.fail.Exception, match=says):
+        kind().test_declarations()
+
+
+@pytest.mark.parametrize(("hook", "method"), [("publish", "publish_load_stat"), ("close", "close")])
+def test_a_default_that_finds_no_method(hook: str, method: str) -> None:
+    """A publisher without the method that a default calls is told the hook to override."""
+    given: dict[str, Any] = {"provider": Snapshot, "force": True, "snapshot": None}
+    says = f"ToyContract has to override {hook}: object has no {method}$"
+    with pytest.raises(pytest.fail.Exception, match=says):
+        getattr(ToyContract(), hook)(object(), **(given if hook == "publish" else {}))
+
+
+def test_every_case_says_why() -> None:
+    """Each case beyond the timelines is shown with what it is for."""
+    cases = [
+        case for table in (BINDS, FAILED_BINDS, STARTS, RANK_PLANS, CLOSINGS) for case in table
+    ]
+    assert [] == [case for case in cases if not case.why]
+
+
+def test_a_missing_warning_says_who_owes_it(
+    failures_of: Callable[..., tuple[Failure, ...]],
+) -> None:
+    """The resolver never logs, so the failure says that whoever binds does."""
+    failures = failures_of(with_bug("declines without a word"))
+    (text,) = (f.text for f in failures if f.case == "E6-declined-past-65535")
+    assert text.splitlines()[:4] == [
+        "E5 not-warned: every decline but off has a reason; the resolver never logs",
+        "  case      E6-declined-past-65535 (there is no port behind the last one)",
+        (
+            "  expected  1 warning(s): whoever binds warns once when its range is declined,"
+            " since the resolver does not log"
+        ),
+        "  got       none",
+    ]
+
+
+def test_a_socket_too_many_moves_no_traffic(
+    failures_of: Callable[..., tuple[Failure, ...]],
+) -> None:
+    """A scheduler that should not publish and does is no stale reading."""
+    failures = failures_of(with_bug("binds on every PP rank"))
+    (text,) = (f.text for f in failures if f.case == "R1-closed-on-pp-rank-1")
+    assert "  hazard    none: " in text
+    assert (
+        "(only pp, attention-TP and attention-CP rank 0 of a KV cache publishes its load)" in text
+    )
+
+
+def test_a_message_that_is_missing_is_shown_with_the_warning(loadwire_capture: Any) -> None:
+    """Where an engine warned in place of sending, its own words are in the story."""
+
+    class Nameless(ToyContract):
+        def make_snapshot(self, counts: Any) -> Any:
+            del counts
+            return object()
+
+    (timeline,) = (
+        t for t in publisher_timelines(load().cadence) if t.id == "repeat-just-below-a-second"
+    )
+    finding, notes = Nameless().judge_timeline(timeline, Nameless()._captured(loadwire_capture))
+    assert finding is not None
+    assert finding.deed == "not-sent"
+    assert "warned: " in notes[-1]
+    assert "(AttributeError: 'object' object has no attribute" in notes[-1]
 
 
 def test_a_failure_tells_the_story(failures_of: Callable[..., tuple[Failure, ...]]) -> None:
@@ -633,6 +759,10 @@ def test_a_failure_tells_the_story(failures_of: Callable[..., tuple[Failure, ...
         "  the calls so far:",
         "       100 forced   reading-a -> sent 0, asked",
         "  100.99999904632568359375 forced   reading-a -> sent 1, asked   <- here",
+        (
+            '  to live with it, declare  Deviation("P2", "sent", "why",'
+            ' ["repeat-just-below-a-second"])'
+        ),
     ]
 
 

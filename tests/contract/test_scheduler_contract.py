@@ -271,11 +271,27 @@ def test_adoption(mode: str, pytester: pytest.Pytester) -> None:
 def test_forgotten_hook(pytester: pytest.Pytester) -> None:
     """Without a scheduler, the failure says what to override."""
     pytester.makepyfile(ADOPTION.replace("def make_scheduler", "def _make_scheduler"))
-    result = pytester.runpytest("-k", "idle-every-pass")
-    result.assert_outcomes(failed=1)
+    result = pytester.runpytest()
+    result.assert_outcomes(failed=1, skipped=1)
     result.stdout.fnmatch_lines(
         ["*TestScheduler has to override make_scheduler: build your scheduler around *"]
     )
+
+
+# A hook whose default calls what a scheduler may lack, and what that is.
+DEFAULTS = [
+    ("run_batch", "process_batch_result", {"is_prefill": True, "process_results": print}),
+    ("run_without_batch", "on_idle", {"is_fully_idle": True}),
+    ("close", "load_publisher", {}),
+]
+
+
+@pytest.mark.parametrize(("hook", "method", "given"), DEFAULTS, ids=[case[0] for case in DEFAULTS])
+def test_a_default_that_finds_no_method(hook: str, method: str, given: dict[str, Any]) -> None:
+    """A scheduler without the method that a default calls is told the hook to override."""
+    says = f"SchedulerContract has to override {hook}: object has no {method}$"
+    with pytest.raises(pytest.fail.Exception, match=says):
+        getattr(SchedulerContract(), hook)(object(), **given)
 
 
 def test_a_failure_tells_the_story(failures_of: Callable[..., tuple[Failure, ...]]) -> None:
@@ -291,4 +307,5 @@ def test_a_failure_tells_the_story(failures_of: Callable[..., tuple[Failure, ...
         "  the passes so far:",
         "         0 stall   reading-a -> sent 0, written, 1 walk(s)",
         "      0.05 stall   reading-b -> 0 walk(s)   <- here",
+        '  to live with it, declare  Deviation("P6", "not-sent", "why", ["stall-exactly-50-ms"])',
     ]

@@ -147,18 +147,34 @@ def test_exactly_the_unchecked_values_are_to_be_declared(pytester: pytest.Pytest
 
 
 def test_missing_struct_says_what_to_name(pytester: pytest.Pytester) -> None:
-    """Without a struct each test says which attribute of which class is missing."""
+    """Without a struct one failure says which attribute is missing, and nothing passes."""
     pytester.makepyfile(module("pass"))
-    result = pytester.runpytest_inprocess("-k", "rev2-golden-a")
-    result.stdout.fnmatch_lines(["TestWire has to override load_stat: name the struct *"])
-    result.assert_outcomes(failed=1)
+    result = pytester.runpytest_inprocess("-rs")
+    result.stdout.fnmatch_lines(
+        [
+            "TestWire has to override load_stat: name the struct *, or override make_stat",
+            "*nothing is judged: see test_declarations",
+        ]
+    )
+    result.assert_outcomes(failed=1, skipped=3)
 
 
-def test_missing_struct_never_passes_for_a_refusal(pytester: pytest.Pytester) -> None:
-    """A class without a struct fails the forbidden values too, instead of refusing them all."""
-    pytester.makepyfile(module("pass"))
-    result = pytester.runpytest_inprocess("-k", "W5-float-num-running-reqs")
-    result.assert_outcomes(failed=1)
+def test_unknown_revision_is_a_wrong_declaration(pytester: pytest.Pytester) -> None:
+    """A revision that the contract does not have is one failure, and no error of collecting."""
+    pytester.makepyfile(module("revision = 3" + MODEL))
+    result = pytester.runpytest_inprocess()
+    result.stdout.fnmatch_lines(["TestWire: revision = 3 is none of [[]1, 2[]]"])
+    result.assert_outcomes(failed=1, skipped=3)
+
+
+def test_a_missing_field_says_what_to_add(pytester: pytest.Pytester) -> None:
+    """A struct that lacks a field fails with the way out, in payloads and in messages."""
+    older = SGLANG_LIKE.replace("    total_prefill_busy_us: int = 0\n", "")
+    pytester.makepyfile(module("load_stat = LoadStat" + PUBLISH, head=HEAD + older))
+    result = pytester.runpytest_inprocess("-k", "W3-rev2-golden-a or S1-three-readings")
+    says = "*'total_prefill_busy_us'; add the field, or override make_stat"
+    result.stdout.fnmatch_lines(["W3 crashed: *", says, "S1 crashed: *", says])
+    result.assert_outcomes(failed=2)
 
 
 def test_own_field_names_are_mapped_by_make_stat(pytester: pytest.Pytester) -> None:
@@ -179,7 +195,10 @@ def test_without_publish_one_skipped_test_says_so(pytester: pytest.Pytester) -> 
     pytester.makepyfile(module(MODEL))
     skipped = pytester.inline_run("-k", "three_frames").listoutcomes()[1]
     assert names(skipped) == ["test_sends_three_frames_in_sequence[F1-F4-S1]"]
-    assert "frames are not checked: override publish" in str(skipped[0].longrepr)
+    assert (
+        "frames are not checked: override publish if your code sends a whole LoadStat as handed"
+        " in; a publisher that fills in its own rank is held by PublisherContract"
+    ) in str(skipped[0].longrepr)
 
 
 def test_failure_shows_both_payloads_element_by_element(pytester: pytest.Pytester) -> None:

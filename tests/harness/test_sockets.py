@@ -110,7 +110,7 @@ def test_every_subscriber_of_one_topic_is_counted() -> None:
         with LiveSubscriber(publisher), LiveSubscriber(publisher.endpoint):
             publisher.wait_for_subscribers(2)
         deadline_of_a_leave = [publisher.subscribers]
-        while deadline_of_a_leave[-1] and publisher._socket.poll(5000):
+        while deadline_of_a_leave[-1] and publisher._socket._socket.poll(5000):
             deadline_of_a_leave.append(publisher.subscribers)
         assert deadline_of_a_leave[-1] == 0
 
@@ -245,6 +245,43 @@ def test_silence_is_proven_without_waiting(reading: LoadStatRev2) -> None:
         assert subscriber.receive().sequence == 2
         with pytest.raises(DeadlineError, match="after 1 earlier"):
             subscriber.receive(timeout=SHORT)
+
+
+def test_a_subscriber_of_a_publisher_knows_it(reading: LoadStatRev2) -> None:
+    """Made for a publisher, a subscriber proves silence and joins without being told which."""
+    with LivePublisher() as publisher, LiveSubscriber(publisher) as subscriber:
+        subscriber.assert_silent()
+        publisher.restart()
+        subscriber.join()
+        publisher.publish(reading)
+        with pytest.raises(AssertionError, match=r"not silent: 1 message\(s\)"):
+            subscriber.assert_silent()
+
+
+def test_a_subscriber_of_an_endpoint_has_to_be_told() -> None:
+    """Made for a bare endpoint, a subscriber says that the publisher is to be named."""
+    with LivePublisher() as publisher, LiveSubscriber(publisher.endpoint) as subscriber:
+        for use in (subscriber.assert_silent, subscriber.join):
+            with pytest.raises(LoadwireError, match="made from an endpoint: name the publisher"):
+                use()
+        subscriber.join(publisher)
+        subscriber.assert_silent(publisher)
+
+
+def test_a_barrier_behind_a_restart_says_who_has_to_join() -> None:
+    """What a barrier says after a restart names the cure, and before one it does not."""
+    with LivePublisher() as publisher, LiveSubscriber(publisher) as subscriber:
+        with pytest.raises(DeadlineError) as before:
+            publisher.wait_for_subscribers(2, timeout=SHORT)
+        publisher.restart()
+        with pytest.raises(DeadlineError) as behind:
+            publisher.wait_for_subscribers(2, timeout=SHORT)
+        assert "restarted" not in str(before.value)
+        assert str(behind.value).endswith(
+            "; it was restarted: a LiveSubscriber has to join(publisher)"
+        )
+        subscriber.join()
+        publisher.wait_for_subscribers()
 
 
 def test_a_restart_is_a_new_engine_on_the_same_port(reading: LoadStatRev2) -> None:

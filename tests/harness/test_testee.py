@@ -355,3 +355,35 @@ def test_eight_hundred_cases_are_quick(make_testee: Make):
 
     assert {Refused()} == outcomes
     assert time.monotonic() - began < 2
+
+
+def test_a_slow_greeting_is_said_to_be_waited_for(
+    make_testee: Make, monkeypatch: pytest.MonkeyPatch
+):
+    """Where the first greeting takes its time that is said, once; where it is quick, nothing is."""
+    slow, quick = make_testee(), make_testee()
+    said: dict[Testee, list[str]] = {slow: [], quick: []}
+    for testee, patience in ((slow, 0.0), (quick, 20.0)):
+        monkeypatch.setattr(protocol, "PATIENCE", patience)
+        testee._progress = said[testee].append
+        assert "toy" == testee.name
+        ask(testee, "sys.exit(1)")
+        ask(testee)
+
+    assert [["waiting for a greeting"], []] == [said[slow], said[quick]]
+
+
+def test_a_missing_flush_is_not_mended_by_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """PYTHONUNBUFFERED reaches no testee, neither by inheritance nor by a given environment."""
+    program = tmp_path / "unflushed.py"
+    program.write_text(START + "print(json.dumps(GREETING)); sys.stdin.read()", "utf-8")
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+
+    for env in (None, dict(os.environ)):
+        with (
+            Testee([sys.executable, program], start_timeout=1, env=env) as testee,
+            pytest.raises(TesteeError, match=r"^unflushed: no greeting within 1 s"),
+        ):
+            _ = testee.name

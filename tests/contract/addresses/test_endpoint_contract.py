@@ -153,13 +153,21 @@ def test_another_shape_asks_for_the_hook(resolved: object) -> None:
 
 
 def test_the_resolver_has_to_be_there(outcomes: Any) -> None:
-    """Without `resolve` nothing can be said, so every case asks for it."""
+    """Without `resolve` nothing can be said: one failure asks for it, the rest points there."""
 
     class Nothing(EndpointContract):
         policies = {"LooseEndpoint": "strict"}
 
-    (text,) = {o.text.partition("(")[0] for o in outcomes(Nothing) if o.how == "failed"}
-    assert text == "Nothing has to override resolve"
+    done = outcomes(Nothing)
+    (failed,) = (o for o in done if o.how != "skipped")
+    assert failed.case == "test_declarations"
+    assert failed.text == (
+        "Nothing has to override resolve: answer where your engine publishes its load"
+    )
+    assert {"nothing is judged: see test_declarations"} == {
+        o.text for o in done if o.how == "skipped"
+    }
+    assert len(done) == 11
 
 
 def test_a_hook_that_is_left_out_is_one_loud_skip(outcomes: Any) -> None:
@@ -215,7 +223,19 @@ def test_an_engine_as_loose_as_sglang_says_so(outcomes: Any) -> None:
 
     ports = "resolve-auto-kv-underscore"
     assert ["passed"] == [o.how for o in outcomes(Loose) if o.case == ports]
-    assert ["accepted"] == [o.deed for o in outcomes(PythonPorts) if o.case == ports]
+    (strict,) = (o for o in outcomes(PythonPorts) if o.case == ports)
+    assert strict.deed == "accepted"
+    assert ", because LooseEndpoint is declared 'strict'\n" in strict.text
+
+
+def test_a_text_that_lacks_a_word_is_told_which(outcomes: Any) -> None:
+    """What a decline has to mention is said with the reason, and with the switch to turn off."""
+    texts = [o.text for o in outcomes(SaysNothingOfUse) if o.deed == "wrong-reason"]
+    (text,) = (text for text in texts if "E4-resolve-auto-kv-ipv4 " in text)
+    assert (
+        "  expected  the text to mention 'bindable' (operators search for it;"
+        " reads_reasons = False turns this check off) in a decline with not-bindable for " in text
+    )
 
 
 def test_texts_are_not_read_on_request(outcomes: Any) -> None:
