@@ -78,8 +78,12 @@ class Fleet(Closing):
         self.bad = bad_messages(self.scenario.revision) if self.scenario.hostile else ()
         self._next_bad = 0
         allow_open_files(workers * ranks)
-        self._http = InfoServer(self.host)
         self._ports = LoadPorts(self.host, sheds=sheds, timeout=timeout)
+        try:
+            self._http = InfoServer(self.host)
+        except BaseException:
+            self._ports.close()
+            raise
         try:
             for _ in range(workers):
                 self.add_engine()

@@ -60,11 +60,10 @@ class InfoServer:
         Raises:
             DeadlineError: The thread did not end in time, as one of the answers hangs.
         """
-        if self._closing:
-            return
-        self._closing = True
-        with contextlib.suppress(OSError):  # the thread has seen it already
-            self._wake.send(b"\0")
+        if not self._closing:
+            self._closing = True
+            with contextlib.suppress(OSError):  # the thread has seen it already
+                self._wake.send(b"\0")
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise DeadlineError(f"the info server did not stop in {timeout:g} s: an answer hangs")

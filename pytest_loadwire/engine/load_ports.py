@@ -61,6 +61,8 @@ class LoadPorts:
             LoadwireError: There are none.
         """
         highest = min(_first_ephemeral_port(), 65_536) - count
+        if highest < LOWEST_PORT:
+            raise LoadwireError(f"no range of {count} ports fits below port {highest + count}")
         for _ in range(ATTEMPTS):
             base = random.randint(LOWEST_PORT, highest)  # noqa: S311 - a port, no secret
             sockets: list[RankSocket] = []

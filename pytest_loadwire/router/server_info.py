@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
+import socket
+import threading
 from urllib.parse import urlsplit
 
 from pytest_loadwire.deadline import Deadline
@@ -14,6 +17,10 @@ LARGEST_BODY = 4 * 2**20
 
 TIMEOUT_S = 2.0
 """Seconds that one question may take."""
+
+
+HANG_UP = "loadwire-hang-up"
+"""The name of the thread that ends a question in time; there is one while a question is open."""
 
 
 class DiscoveryError(LoadwireError):
@@ -28,7 +35,7 @@ def fetch_kv_events(url: str, timeout: float = TIMEOUT_S) -> object:
 
     Args:
         url: The worker's URL.
-        timeout: Seconds for each of connecting and every read, and for the body as a whole.
+        timeout: Seconds for connecting, and for the answer as a whole.
 
     Raises:
         DiscoveryError: No answer in time, another status than 200, or no JSON object.
@@ -46,20 +53,21 @@ def _fetch(url: str, timeout: float) -> dict[str, object]:
         raise ValueError("a worker URL looks like http://10.0.0.5:30000")
     deadline = Deadline(timeout)
     connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
+    timer = threading.Timer(timeout, _hang_up, [connection])
+    timer.daemon, timer.name = True, HANG_UP
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/server_info")
-        response = connection.getresponse()
-        if response.status != http.client.OK:
-            raise ValueError(f"status {response.status}, not 200")
-        body = b""
-        while chunk := response.read1(65_536):
-            body += chunk
-            if len(body) > LARGEST_BODY:
-                raise ValueError(f"more than {LARGEST_BODY} bytes")
-            if not deadline.remaining:
-                raise TimeoutError(f"not finished after {timeout:g} s")
+        timer.start()
+        body = _ask(connection, f"{parts.path.rstrip('/')}/server_info")
+    except http.client.HTTPException:
+        if deadline.remaining:
+            raise
     finally:
+        timer.cancel()
+        if timer.ident is not None:
+            timer.join()
         connection.close()
+    if not deadline.remaining:  # whatever came by then was cut off
+        raise TimeoutError(f"not finished after {timeout:g} s")
     try:
         info = json.loads(body)
     except RecursionError as error:
@@ -67,3 +75,22 @@ def _fetch(url: str, timeout: float) -> dict[str, object]:
     if not isinstance(info, dict):
         raise ValueError(f"a JSON object is needed, not {type(info).__name__}")
     return info
+
+
+def _ask(connection: http.client.HTTPConnection, path: str) -> bytes:
+    connection.request("GET", path)
+    response = connection.getresponse()
+    if response.status != http.client.OK:
+        raise ValueError(f"status {response.status}, not 200")
+    body = b""
+    while chunk := response.read1(65_536):
+        body += chunk
+        if len(body) > LARGEST_BODY:
+            raise ValueError(f"more than {LARGEST_BODY} bytes")
+    return body
+
+
+def _hang_up(connection: http.client.HTTPConnection) -> None:
+    """End a conversation that a peer draws out byte by byte, which no timeout of a read ends."""
+    with contextlib.suppress(OSError, AttributeError):  # closed, or not connected
+        connection.sock.shutdown(socket.SHUT_RDWR)

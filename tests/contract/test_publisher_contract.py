@@ -650,8 +650,10 @@ MISDECLARED = [
     (
         "= LoadSnapshot\n",
         "= type('Reading', (), {'__init__': lambda self, role, **counts: None})\n",
-        "TestPublisher has to override make_snapshot: Reading is not built by the counts alone:"
-        " TestPublisher.<lambda>() missing 1 required positional argument: 'role'",
+        (
+            "TestPublisher has to override make_snapshot: Reading is not built by the counts alone:"
+            " TestPublisher.<lambda>() missing 1 required positional argument: 'role'"
+        ),
     ),
     (
         "    snapshot",

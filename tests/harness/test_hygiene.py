@@ -187,7 +187,7 @@ def test_terminating_has_a_deadline() -> None:
     hidden = zmq.Socket(context, zmq.PUB)
     begin = time.monotonic()
     assert terminate(context, 0.05) is False
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 60
     hidden.close(linger=0)
     _join_terminating_threads()
     assert context.closed

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -94,6 +96,29 @@ def test_a_worker_that_says_nothing() -> None:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(DiscoveryError, match="TimeoutError"):
             fetch_kv_events(url, timeout=0.05)
+
+
+def test_a_worker_that_drips() -> None:
+    """A worker that sends its head byte by byte is left after the time-out as a whole."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            peer, _ = server.accept()
+            with peer, contextlib.suppress(OSError):
+                peer.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                # each byte comes well within the time that one read may take
+                while not stop.wait(0.02):
+                    peer.sendall(b"x")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(DiscoveryError, match=r"not finished after 0\.2 s"):
+            fetch_kv_events(url, timeout=0.2)
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_proxies_are_not_used(answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -327,6 +327,25 @@ def test_a_missing_start_is_named() -> None:
         SubscriberContract().test_lives_through_scene("unreachable-worker")
 
 
+def test_a_missing_start_is_one_failure(pytester: pytest.Pytester) -> None:
+    """A class without a subscriber fails once, and so does one of an unknown revision."""
+    pytester.makepyfile(
+        "from pytest_loadwire import SubscriberContract\n"
+        "class TestNothing(SubscriberContract): pass\n"
+        "class TestLater(SubscriberContract):\n"
+        "    command, revision = ['./monitor'], 3\n"
+    )
+    result = pytester.runpytest_inprocess("-rs")
+    result.assert_outcomes(failed=2, skipped=4)
+    result.stdout.fnmatch_lines(
+        [
+            "TestNothing has to override start(window, clock): there is no subscriber; or set *",
+            "TestLater: revision = 3 is none of [[]1, 2[]]",
+            "*nothing is judged: see test_declarations",
+        ]
+    )
+
+
 def test_what_needs_more_is_skipped_with_the_reason() -> None:
     """A class without clock and without rediscovery skips those timelines, and says why."""
     contract = SubscriberContract()
@@ -433,7 +452,7 @@ def test_a_program_that_hangs(make_program: Callable[[str], RouterProgram]) -> N
     began = time.monotonic()
     with pytest.raises(RouterProgramError, match="no answer"):
         program.view()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 60
 
 
 def test_wire_errors_carry_no_traceback() -> None:
