@@ -313,11 +313,11 @@ class LoadSubscriber(Closing):
     def _run(self) -> None:
         try:
             while not self._closing:
-                for key, _ in self._selector.select(0 if self._ready else None):
-                    if key.data is None:
-                        self._take_commands()
-                    else:
-                        self._ready.add(key.data)
+                events = self._selector.select(0 if self._ready else None)
+                self._ready.update(key.data for key, _ in events if key.data is not None)
+                # Only then the commands: what they close is not ready any more.
+                if any(key.data is None for key, _ in events):
+                    self._take_commands()
                 for source in tuple(self._ready):
                     self._read(source)
                 if self._waiting:
