@@ -6,7 +6,6 @@ Thin on purpose: each command calls one function of the library and shows what i
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -137,14 +136,17 @@ def _add_fleet_command(commands: click.Group) -> None:
         """  # noqa: D301 - as above
         from pytest_loadwire.engine.fleet import Fleet, fleet_status  # noqa: PLC0415
         from pytest_loadwire.errors import LoadwireError  # noqa: PLC0415
+        from pytest_loadwire.interrupt import Interrupt  # noqa: PLC0415
 
         try:
             # As real engines do, these drop what a router does not read in time (rule S2).
-            with Fleet(scenario, workers=workers, ranks=ranks, sheds=True) as engines:
-                with contextlib.suppress(KeyboardInterrupt):
-                    for line in fleet_status(engines.engines):
-                        click.echo(line)
-                    engines.run(seconds)
+            with (
+                Interrupt() as stop,
+                Fleet(scenario, workers=workers, ranks=ranks, sheds=True) as engines,
+            ):
+                for line in fleet_status(engines.engines):
+                    click.echo(line)
+                engines.run(seconds, stop)
                 click.echo(f"{engines.sent} messages in {engines.steps} steps")
         except LoadwireError as error:
             raise click.UsageError(str(error)) from error

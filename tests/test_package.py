@@ -23,6 +23,7 @@ LAYERS = [
     "errors",
     "deadline",
     "closing",
+    "interrupt",
     "tokens",
     "exact",
     "wire",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from pytest_loadwire.interrupt import Interrupt
+
 
 class Fleet(Closing):
     """Fake engines, driven by a scenario.
@@ -151,12 +153,14 @@ class Fleet(Closing):
             self.step()
         return done
 
-    def run(self, seconds: float | None = None, stop: threading.Event | None = None) -> None:
+    def run(
+        self, seconds: float | None = None, stop: threading.Event | Interrupt | None = None
+    ) -> None:
         """Step in real time, for so many seconds or until ``stop`` is set.
 
         Args:
             seconds: None for no end.
-            stop: Set it, from another thread or a signal handler, to end the run.
+            stop: Set it from another thread to end the run; an `Interrupt` is set by a signal.
         """
         stop = threading.Event() if stop is None else stop
         end = math.inf if seconds is None else self._clock() + seconds
