@@ -19,7 +19,7 @@ import msgpack
 from pytest_loadwire import wire
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.rules import RULES
-from pytest_loadwire.vectors import VECTOR_TYPES, Accept, Declare, Golden, load, read_json
+from pytest_loadwire.vectors import RELEASED, VECTOR_TYPES, Accept, Declare, Golden, load, read_json
 from pytest_loadwire.witness import judge_frames, judge_payload, python_witnesses
 
 if TYPE_CHECKING:
@@ -183,7 +183,8 @@ def _check_files(golden: Golden, result: Result) -> None:
         return
     import jsonschema  # noqa: PLC0415 - of the cli extra
 
-    for name in ("manifest.json", *counts):
+    frozen = [RELEASED] if (golden.root / RELEASED).exists() else []
+    for name in ("manifest.json", *counts, *frozen):
         schema = read_json(golden.root / "schema" / f"{name[:-5]}.schema.json", Any)
         content = read_json(golden.root / name, Any)
         for error in jsonschema.Draft202012Validator(schema).iter_errors(content):

@@ -14,6 +14,7 @@ from pytest_loadwire.golden.build import RUST_TABLE, build, revisions, with_vect
 from pytest_loadwire.golden.freeze import breaks, field_breaks, released
 from pytest_loadwire.golden.proofs import unproven
 from pytest_loadwire.vectors import (
+    RELEASED,
     VECTOR_TYPES,
     WHEEL_FOLDER,
     GoldenError,
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_loadwire.golden.build import Built
-
-RELEASED = "released.json"
 
 
 def main(

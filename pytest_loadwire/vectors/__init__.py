@@ -26,6 +26,10 @@ Reading = dict[str, int | None]
 """Field name to int, or None where nil was read."""
 
 
+RELEASED = "released.json"
+"""The file under ``golden/`` that says what was released and stays."""
+
+
 class GoldenError(LoadwireError):
     """The vector files are missing, damaged or disagree with their manifest."""
 

@@ -13,7 +13,7 @@ import pytest
 from pytest_loadwire.vectors import load
 
 GOLDEN = load()
-FILES = ["manifest.json", *GOLDEN.manifest["files"]]
+FILES = ["manifest.json", "released.json", *GOLDEN.manifest["files"]]
 
 Json = dict[str, Any]
 
