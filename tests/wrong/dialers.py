@@ -34,6 +34,8 @@ class Router(DiscoveryContract):
         host = urlsplit(url).hostname
         if not host or host in ("*", "0.0.0.0", "::", "1"):
             return None
+        if "[" in place and ":" not in host:  # which Python before 3.11 lets pass
+            return None
         return self.bracketed(host)
 
     def bracketed(self, host: str) -> str:
