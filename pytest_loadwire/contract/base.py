@@ -14,7 +14,7 @@ from pytest_loadwire.rules import HAZARD_TEXT, RULES
 from pytest_loadwire.wire import REVISIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
 
 UNJUDGED = "nothing is judged: see test_declarations"
@@ -170,6 +170,15 @@ def explain(finding: Finding, *, rule: str, case: str, why: str = "") -> str:
             f"  hazard    {finding.hazard}: {HAZARD_TEXT[finding.hazard]}",
         ]
     )
+
+
+def code_of(refusal: Exception, codes: Container[str]) -> str | None:
+    """The attribute ``reason`` of an exception, where it is one of the contract's codes.
+
+    Other exceptions have such an attribute too, and mean something else by it (UnicodeDecodeError).
+    """
+    code = getattr(refusal, "reason", None)
+    return str(code) if isinstance(code, str) and code in codes else None
 
 
 def missing_hook(contract: Contract, hook: str, what: str) -> NoReturn:

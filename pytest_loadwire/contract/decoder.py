@@ -14,6 +14,7 @@ import pytest
 from pytest_loadwire.contract.base import (
     UNJUDGED,
     Contract,
+    code_of,
     lacking,
     missing_hook,
     unknown_revision,
@@ -123,11 +124,9 @@ class DecoderContract(Contract):
     def reason(self, refusal: Exception) -> str | None:
         """The reason code of a refusal, or None where the decoder has no such codes.
 
-        The default takes an attribute ``reason`` that is one of the contract's codes; other
-        exceptions have such an attribute too, and mean something else by it.
+        The default takes an attribute ``reason`` that is one of the contract's codes.
         """
-        code = getattr(refusal, "reason", None)
-        return str(code) if code in _CODES else None
+        return code_of(refusal, _CODES)
 
     # What follows is the contract's own.
 

@@ -26,8 +26,9 @@ from pytest_loadwire.contract.addressing import (
     optional,
     shown,
 )
-from pytest_loadwire.contract.base import lacking, missing_hook
+from pytest_loadwire.contract.base import code_of, lacking, missing_hook
 from pytest_loadwire.discovery import NoPlanReason
+from pytest_loadwire.endpoints import DeclineReason
 from pytest_loadwire.errors import LoadwireError
 from pytest_loadwire.judge import Crashed, Finding, Refused
 from pytest_loadwire.rules import AddressPolicy, Hazard
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 KEY = "kv_events"
 SIDES = ("describe", "check_args", "plan", "server_info")
 PAGE = 64
+
+_CODES = frozenset(reason.value for kind in (DeclineReason, NoPlanReason) for reason in kind)
 
 
 class DiscoveryContract(AddressContract):
@@ -142,9 +145,11 @@ class DiscoveryContract(AddressContract):
         return Dialled(pairs)
 
     def reason(self, refusal: Exception) -> str | None:
-        """The reason code of a refusal, or None where there are no such codes."""
-        code = getattr(refusal, "reason", None)
-        return str(code) if isinstance(code, str) else None
+        """The reason code of a refusal, or None where there are no such codes.
+
+        The default takes an attribute ``reason`` that is one of the contract's codes.
+        """
+        return code_of(refusal, _CODES)
 
     # What follows is the contract's own.
 
