@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +22,15 @@ from pytest_loadwire.harness.journal import (
 )
 from pytest_loadwire.harness.seam import privately
 
-_PROBE_MS = 5
+
+def _probe_waits_ms() -> Iterator[int]:
+    """How long to wait for each probe in turn.
+
+    Growing, so that a machine too busy to deliver one within the first waits delivers it in a later
+    one: only the newest probe counts, and a fixed wait may always be too short.
+    """
+    yield from (2, 4, 8, 16, 32)
+    yield from repeat(64)
 
 
 class LiveSocket(zmq.Socket):  # type: ignore[type-arg]
@@ -107,12 +117,15 @@ class LiveSocket(zmq.Socket):  # type: ignore[type-arg]
         if self._ear is None or self._ear.attached:
             return
         deadline = Deadline(journal.timeout)
-        while deadline.remaining:
+        for wait_ms in _probe_waits_ms():
             super().send(self._ear.next_probe(), zmq.NOBLOCK)
-            if self._ear.hears_probe():
-                # The probes are consumed, and here libzmq takes notice: the pipe has room again.
-                self.get(zmq.EVENTS)
+            heard = self._ear.hears_probe(min(wait_ms, deadline.remaining_ms))
+            # Of probes that are consumed libzmq takes notice here: the pipe has room again.
+            self.get(zmq.EVENTS)
+            if heard:
                 return
+            if not deadline.remaining:
+                break
         raise journal.keep(
             DeadlineError(
                 f"no subscriber could be attached to the engine's socket at {self._ear.endpoint} "
@@ -162,14 +175,14 @@ class _Ear:
         self._probes += 1
         return b"%s-%d" % (self._topic, self._probes)
 
-    def hears_probe(self) -> bool:
-        """Whether the newest probe has arrived. Looks for a moment.
+    def hears_probe(self, wait_ms: int) -> bool:
+        """Whether the newest probe arrives, at most so many milliseconds after the one before it.
 
         An earlier one proves less: those between still stand in a pipe that holds 8 messages, and
         the first message would be dropped behind them.
         """
         newest = b"%s-%d" % (self._topic, self._probes)
-        while not self.attached and self._socket.poll(_PROBE_MS):
+        while not self.attached and self._socket.poll(wait_ms):
             self.attached = self._socket.recv_multipart() == [newest]
         return self.attached
 

@@ -499,7 +499,9 @@ def test_a_barrier_that_fails_is_reported_at_the_end(
     engine: ModuleType, reading: LoadStatRev2, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A subscriber that cannot be attached is an error that the engine's own except cannot hide."""
-    monkeypatch.setattr("pytest_loadwire.harness.live._Ear.hears_probe", lambda self: False)
+    monkeypatch.setattr(
+        "pytest_loadwire.harness.live._Ear.hears_probe", lambda self, wait_ms: False
+    )
     with pytest.raises(DeadlineError, match=r"no subscriber could be attached .* in 0\.05 s"):
         with Capture(OPENER, mode="live", timeout=SHORT):
             publisher = engine.Publisher()
@@ -515,9 +517,9 @@ def test_a_probe_that_comes_late_is_no_message(
     hears = _Ear.hears_probe
     seen: list[bool] = []
 
-    def hears_the_second(ear: _Ear) -> bool:
+    def hears_the_second(ear: _Ear, wait_ms: int) -> bool:
         seen.append(bool(ear._socket.poll(1000)))
-        return hears(ear) if any(seen[:-1]) else False
+        return hears(ear, wait_ms) if any(seen[:-1]) else False
 
     monkeypatch.setattr(_Ear, "hears_probe", hears_the_second)
     with Capture(OPENER, mode="live") as capture:
@@ -534,7 +536,7 @@ def test_probes_end_with_the_first_message(
     with Capture(OPENER, mode="live") as capture:
         publisher = engine.Publisher()
         publisher.publish(reading)
-        monkeypatch.setattr(_Ear, "hears_probe", lambda ear: pytest.fail("probed again"))
+        monkeypatch.setattr(_Ear, "hears_probe", lambda ear, wait_ms: pytest.fail("probed again"))
         publisher.publish(reading)
         assert len(capture.frames) == 2
         publisher.close()
