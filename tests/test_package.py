@@ -45,7 +45,7 @@ LAYERS = [
     "reference",
     "check",
     "plugin",
-    "show",
+    "commands",
     "cli",
 ]
 MOST_LINES = 450

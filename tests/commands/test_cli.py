@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from pytest_loadwire import __version__, cli
-from pytest_loadwire.cli import MOST_FAILURES
+from pytest_loadwire import __version__
+from pytest_loadwire.commands.console import MOST_FAILURES
 from pytest_loadwire.harness import native
 from pytest_loadwire.vectors import folder, load
 
@@ -29,19 +29,6 @@ RULES = sorted(
 )
 
 Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Runs the command line in this process, 80 columns wide."""
-    monkeypatch.delenv("CI", raising=False)
-    monkeypatch.delenv("LOADWIRE_NATIVE", raising=False)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str) -> Result:
-        return CliRunner().invoke(cli._commands(), arguments, prog_name="loadwire")
-
-    return run
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from pytest_loadwire import cli
 from pytest_loadwire.harness import testee as protocol
 
 TESTEE = """
@@ -43,17 +42,6 @@ for line in sys.stdin:
 """
 
 Invoke = Callable[..., Result]
-
-
-@pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Runs the command line in this process, 80 columns wide."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def run(*arguments: str | Path) -> Result:
-        return CliRunner().invoke(cli._commands(), list(map(str, arguments)), prog_name="loadwire")
-
-    return run
 
 
 @pytest.fixture

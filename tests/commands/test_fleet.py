@@ -7,41 +7,39 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from urllib.request import urlopen
 
-from click.testing import CliRunner, Result
-
-from pytest_loadwire import cli
+from click.testing import Result
 
 LINE = r"(http://127\.0\.0\.1:\d+)  2 rank\(s\), ports (\d+) to (\d+)"
 
 
-def invoke(*arguments: str) -> Result:
-    return CliRunner().invoke(cli._commands(), ["fleet", *arguments], prog_name="loadwire")
+Invoke = Callable[..., Result]
 
 
-def test_urls_and_a_count() -> None:
+def test_urls_and_a_count(invoke: Invoke) -> None:
     """A line for each engine with its URL and ports, and at the end what was sent."""
-    result = invoke("--workers", "2", "--ranks", "2", "--seconds", "0.1")
+    result = invoke("fleet", "--workers", "2", "--ranks", "2", "--seconds", "0.1")
     assert result.exit_code == 0, result.output
     first, second, last = result.output.splitlines()
     assert all(re.fullmatch(LINE, line) for line in (first, second))
     assert last == "4 messages in 1 steps"
 
 
-def test_a_scenario_file(tmp_path: Path) -> None:
+def test_a_scenario_file(invoke: Invoke, tmp_path: Path) -> None:
     """A scenario may be a file."""
     file = tmp_path / "late.json"
     file.write_text(json.dumps({"name": "late", "advertised": False}))
-    result = invoke("--scenario", str(file), "--seconds", "0")
+    result = invoke("fleet", "--scenario", str(file), "--seconds", "0")
     assert result.exit_code == 0, result.output
     assert "not advertised" in result.output
 
 
-def test_an_unknown_scenario() -> None:
+def test_an_unknown_scenario(invoke: Invoke) -> None:
     """A scenario that there is not is a wrong call, and the answer lists those that there are."""
-    result = invoke("--scenario", "rush")
+    result = invoke("fleet", "--scenario", "rush")
     assert result.exit_code == 2
     assert "no scenario of this name (steady, ramp," in result.output
 

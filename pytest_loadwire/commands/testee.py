@@ -1,0 +1,134 @@
+"""``loadwire testee``: a decoder in any language, held to the vectors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pytest_loadwire.commands.console import (
+    BREAKS,
+    CONFORMS,
+    NOTHING_CHECKED,
+    golden_option,
+    json_option,
+    print_json,
+    say,
+    say_failures,
+    timeout_option,
+)
+from pytest_loadwire.rules import HAZARD_TEXT, RULES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_loadwire.conform import Conformance
+
+
+@click.command()
+@golden_option
+@timeout_option
+@click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds that its start may take, up to the greeting.",
+)
+@json_option
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def testee(
+    root: Path | None,
+    timeout: float,
+    start_timeout: float,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Hold a decoder in any language to the vectors, as a program COMMAND.
+
+    It speaks the testee protocol on stdin and stdout; golden/TESTEE.md is the page about it.
+    Three payloads are tried first, so that a broken adapter is told from a broken decoder.
+    Exit status 0: it conforms. 1: it does not. 2: the adapter does not work.
+
+    \b
+    Example:
+      loadwire testee -- ./my-testee --quiet
+      loadwire testee --json -- node testee.js | jq .hazards
+    """
+    from pytest_loadwire import conform
+    from pytest_loadwire.harness.testee import Testee, TesteeError
+    from pytest_loadwire.vectors import GoldenError, load
+
+    if not command:
+        raise click.UsageError("a command is missing: loadwire testee -- ./my-testee")
+    progress = Console(stderr=True)
+    try:
+        golden = load(root)
+        with (
+            Testee(
+                command,
+                timeout=timeout,
+                start_timeout=start_timeout,
+                progress=lambda text: progress.print(text, style="dim"),
+            ) as reader,
+            progress.status("starting", spinner="line") as status,
+        ):
+            result = conform.run(reader, golden, progress=status.update)
+            ending = reader.finish()
+            version = reader.greeting.version
+    except GoldenError as error:
+        raise click.UsageError(str(error)) from error
+    except TesteeError as error:
+        no_testee(str(error), as_json=as_json)
+    if result.adapter is None:
+        result.adapter = ending
+    if as_json:
+        print_json({**result.to_json(), "version": version})
+    else:
+        _show(result, version)
+    if result.adapter is not None:
+        raise SystemExit(NOTHING_CHECKED)
+    raise SystemExit(CONFORMS if result.ok else BREAKS)
+
+
+def no_testee(why: str, *, as_json: bool) -> NoReturn:
+    """Say that a program cannot be asked, and end."""
+    if as_json:
+        print_json({"ok": False, "adapter": why})
+    else:
+        say(Console(), f"the adapter does not work: {why}", "bold red")
+    raise SystemExit(NOTHING_CHECKED)
+
+
+def _show(result: Conformance, version: str) -> None:
+    console = Console()
+    title = f"{result.name} {version}, a reader of revision {result.revision}"
+    if result.passed or result.failures:
+        table = Table(title=title, title_justify="left")
+        table.add_column("rule", style="bold")
+        table.add_column(
+            "what it asks for", overflow="ellipsis", no_wrap=True, max_width=console.width - 33
+        )
+        table.add_column("passed", justify="right", style="green")
+        table.add_column("failed", justify="right")
+        for rule in result.rules:
+            failed = result.failed[rule]
+            shown = Text(str(failed), style="bold red" if failed else "dim")
+            table.add_row(rule, RULES[rule], str(result.passed[rule]), shown)
+        console.print(table)
+    else:
+        console.print(title)
+    for what, why in result.not_run.items():
+        say(console, f"NOT RUN  {what}: {why}", "bold yellow")
+    say_failures(console, result.failures)
+    for hazard, count in result.hazards.items():
+        say(console, f"{count} of hazard {hazard}: {HAZARD_TEXT[hazard]}", "red")
+    if result.adapter is not None:
+        say(console, f"the adapter does not work: {result.adapter}", "bold red")
+    elif result.failures:
+        say(console, f"{len(result.failures)} failures", "bold red")
+    else:
+        say(console, "it conforms", "bold green")
