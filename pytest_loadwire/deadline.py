@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 from pytest_loadwire.errors import LoadwireError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 DEFAULT_TIMEOUT = 5.0
 """Seconds that a wait may take unless said otherwise."""
+
+POLL_INTERVAL = 0.001
+"""Seconds between two looks of `poll` unless said otherwise."""
 
 
 class DeadlineError(LoadwireError, TimeoutError):
@@ -40,3 +47,24 @@ class Deadline:
     def remaining_ms(self) -> int:
         """Milliseconds left, rounded up, as `zmq.Socket.poll` wants them."""
         return math.ceil(self.remaining * 1000)
+
+
+def poll(
+    holds: Callable[[], object], deadline: Deadline, *, interval: float = POLL_INTERVAL
+) -> bool:
+    """Whether something comes to hold in time; it is looked at every ``interval`` seconds.
+
+    For what can only be asked, such as code in another process: where something tells of a change,
+    wait for that instead. Returns with the first look that holds, and looks once more at the end.
+
+    Args:
+        holds: Looks. What it raises ends the wait.
+        deadline: When to give up.
+        interval: Seconds between two looks.
+    """
+    while not holds():
+        if not deadline.remaining:
+            return False
+        # No wait for a fixed time: the pause between two looks, and never past the deadline.
+        time.sleep(min(interval, deadline.remaining))
+    return True

@@ -65,6 +65,11 @@ class Crashed(NamedTuple):
 
     text: str
 
+    @classmethod
+    def of(cls, error: BaseException, note: str = "") -> Crashed:
+        """What an exception says, behind its type, with a note in brackets."""
+        return cls(f"{type(error).__name__}: {error}" + (note and f" ({note})"))
+
     def __str__(self) -> str:
         return f"crashed: {self.text}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loadwire.deadline import Deadline, DeadlineError
+from pytest_loadwire.deadline import Deadline, DeadlineError, poll
 from pytest_loadwire.errors import LoadwireError
 
 
@@ -33,3 +33,33 @@ def test_the_error_is_a_timeout_and_ours() -> None:
     """A missed deadline can be caught as a TimeoutError or by our base."""
     assert issubclass(DeadlineError, TimeoutError)
     assert issubclass(DeadlineError, LoadwireError)
+
+
+def test_a_poll_ends_with_the_first_look_that_holds() -> None:
+    """What comes about is seen by the next look, long before the deadline."""
+    looks = iter([False, False, True, False])
+    deadline = Deadline(60)
+    assert poll(lambda: next(looks), deadline) is True
+    assert list(looks) == [False]
+    assert deadline.remaining > 30
+
+
+def test_a_poll_gives_up_at_its_deadline() -> None:
+    """What never comes about ends with the deadline, however long the interval is."""
+    soon = Deadline(5)
+    assert poll(lambda: False, Deadline(0.01), interval=10) is False
+    assert soon.remaining
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_poll_without_time_looks_once(held: bool) -> None:
+    """A deadline that is over still gives one look, and no pause."""
+    looks = []
+    assert poll(lambda: looks.append(1) or held, Deadline(0), interval=3600) is held
+    assert looks == [1]
+
+
+def test_a_poll_hands_on_what_a_look_raises() -> None:
+    """An error of the look ends the wait at once."""
+    with pytest.raises(ZeroDivisionError):
+        poll(lambda: 1 / 0, Deadline(60))

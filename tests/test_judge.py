@@ -222,3 +222,9 @@ def test_text() -> None:
     refused = Refused("truncated", text="too little")
     assert str(ask(REJECT, refused)).endswith("got refused with truncated: too little")
     assert str(Refused()) == "refused with no reason code"
+
+
+def test_a_crash_says_what_was_raised() -> None:
+    """The type of an exception stands before its message, and a note behind it."""
+    assert "ValueError: too short" == Crashed.of(ValueError("too short")).text
+    assert "KeyError: 'x' (as always)" == Crashed.of(KeyError("x"), "as always").text

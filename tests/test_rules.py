@@ -12,6 +12,7 @@ from pytest_loadwire.rules import (
     POLICY_ANSWERS,
     READER_REASONS,
     REASON_RULE,
+    RULE_TITLES,
     RULES,
     Hazard,
     Policy,
@@ -93,3 +94,10 @@ def test_tables_are_read_only(table: dict[str, str]) -> None:
     """Nobody changes the contract at run time."""
     with pytest.raises(TypeError):
         table["W1"] = ""
+
+
+def test_every_rule_has_a_title():
+    """Each rule has a title of its own that fits the tables, in the order of the rules."""
+    assert list(RULES) == list(RULE_TITLES)
+    assert len(set(RULE_TITLES.values())) == len(RULES)
+    assert max(map(len, RULE_TITLES.values())) <= 20

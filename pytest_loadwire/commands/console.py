@@ -36,6 +36,15 @@ timeout_option = click.option(
 )
 """``--timeout``, for the commands that ask a program."""
 
+start_timeout_option = click.option(
+    "--start-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Seconds that its start may take, up to the greeting.",
+)
+"""``--start-timeout``, for the commands that start a testee."""
+
 
 def print_json(result: Any) -> None:
     """Print a result for machines."""

@@ -14,6 +14,7 @@ from pytest_loadwire.commands.console import (
     CONFORMS,
     json_option,
     print_json,
+    start_timeout_option,
     timeout_option,
 )
 from pytest_loadwire.commands.testee import no_testee
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @timeout_option
+@start_timeout_option
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def skew(timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
+def skew(timeout: float, start_timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
     """Say who may upgrade first: every revision's engine against every revision's reader.
 
     The readers are the reference decoder as the router of each revision, and COMMAND if there
@@ -46,7 +48,7 @@ def skew(timeout: float, as_json: bool, command: tuple[str, ...]) -> None:
     rows = reference()
     if command:
         try:
-            with Testee(command, timeout=timeout) as reader:
+            with Testee(command, timeout=timeout, start_timeout=start_timeout) as reader:
                 rows.append(ask(reader))
         except TesteeError as error:
             no_testee(str(error), as_json=as_json)

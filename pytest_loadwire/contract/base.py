@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, get_args
 
 import pytest
 
@@ -46,14 +46,44 @@ class Deviation:
         return rule == self.rule and any(fnmatchcase(case, pattern) for pattern in self.cases)
 
 
+class Held(NamedTuple):
+    """What `Contract.hold` was told, for the report of the run.
+
+    Attributes:
+        rule: The rule that the case is about.
+        case: The case's id.
+        why: What the case is for.
+        finding: What is wrong, or None.
+        deviation: The declaration that covers the case, or None.
+        frames: The payload or the message that the finding is about; empty where there is none.
+        is_message: Whether they are a message.
+        against: The payload that it should have been, or None.
+        notes: What happened on the way.
+    """
+
+    rule: str
+    case: str
+    why: str
+    finding: Finding | None
+    deviation: Deviation | None
+    frames: tuple[bytes, ...]
+    is_message: bool
+    against: bytes | None
+    notes: tuple[str, ...]
+
+
 class Contract:
     """Base of the contract classes.
 
     Attributes:
+        implementation: What a report calls the code under test; by default module and class.
         deviations: The known deviations of the code under test.
+        held: What `hold` was told in this test; None before.
     """
 
+    implementation: ClassVar[str] = ""
     deviations: ClassVar[Sequence[Deviation]] = ()
+    held: Held | None = None
 
     @classmethod
     def contract_cases(cls) -> Iterable[tuple[str, str]]:
@@ -131,6 +161,11 @@ class Contract:
         """
         __tracebackhide__ = True
         deviation = next((d for d in self.deviations if d.covers(rule, case)), None)
+        about = tuple(frames or ()) if payload is None else (payload,)
+        is_message = payload is None and bool(about)
+        self.held = Held(
+            rule, case, why, finding, deviation, about, is_message, against, tuple(notes)
+        )
         if finding is None:
             if deviation is not None:
                 _fail(

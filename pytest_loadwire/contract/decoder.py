@@ -77,6 +77,7 @@ class DecoderContract(Contract):
             was started in.
         native: The path of a shared library, in place of the hooks.
         timeout: Seconds that one answer of a testee may take.
+        start_timeout: Seconds that its start may take, up to the greeting.
         revision: The newest revision that the decoder reads; by default what the testee or the
             library says, and the newest for a callable.
         policies: Its answer at each point where routers may differ (`rules.POLICY_ANSWERS`), over
@@ -88,6 +89,7 @@ class DecoderContract(Contract):
     testee: ClassVar[Sequence[str | Path] | None] = None
     native: ClassVar[str | Path | None] = None
     timeout: ClassVar[float] = DEFAULT_TIMEOUT
+    start_timeout: ClassVar[float] = 60.0
     revision: ClassVar[int | None] = None
     policies: ClassVar[Mapping[str, str]] = {}
     refusals: ClassVar[tuple[type[Exception], ...]] = (ValueError, LoadwireError)
@@ -303,7 +305,7 @@ def _open(contract: type[DecoderContract]) -> tuple[Reader, str | None]:
         return native.load(str(contract.native)), None
     from pytest_loadwire.harness.testee import Testee  # noqa: PLC0415 - as above
 
-    testee = Testee(contract.testee, timeout=contract.timeout)
+    testee = Testee(contract.testee, timeout=contract.timeout, start_timeout=contract.start_timeout)
     broken = smoke(testee, load())
     if broken is not None:
         testee.close()
@@ -340,7 +342,7 @@ class _Hooks:
             return Refused(contract.reason(refusal), text=f"{type(refusal).__name__}: {refusal}")
         except Exception as crash:  # whatever it is, that is the finding
             names = ", ".join(kind.__name__ for kind in contract.refusals)
-            return Crashed(f"{type(crash).__name__}: {crash} (it refuses by {names})")
+            return Crashed.of(crash, f"it refuses by {names}")
 
     def _taken(self, decoded: object) -> Outcome:
         if decoded is None:

@@ -10,7 +10,6 @@ import pytest
 from pytest_loadwire.address_judge import (
     Dialled,
     Read,
-    choose,
     judge_block,
     judge_plan,
     judge_start,
@@ -228,17 +227,13 @@ class DiscoveryContract(AddressContract):
         """An engine that was asked to publish and cannot refuses to start, any other starts."""
         vector = start_vector
         engine = _engine(vector)
-        expect = choose(vector.expect, rule=vector.rule, policies=self._declared())
-        finding = (
-            expect
-            if isinstance(expect, Finding)
-            else judge_start(
-                expect,
-                self._started(engine),
-                rule=vector.rule,
-                asked=shown(engine),
-                texts=self.reads_reasons,
-            )
+        expect = self.chosen(vector.expect, rule=vector.rule)
+        finding = judge_start(
+            expect,
+            self._started(engine),
+            rule=vector.rule,
+            asked=shown(engine),
+            texts=self.reads_reasons,
         )
         finding = self.declared(finding, vector.expect)
         self.hold(finding, rule=vector.rule, case=vector.id, why=vector.why)
@@ -246,22 +241,18 @@ class DiscoveryContract(AddressContract):
     def test_plans(self, plan_vector: PlanVector) -> None:
         """The router dials the worker's own host, one advertised port for each rank, or nothing."""
         vector = plan_vector
-        expect = choose(vector.expect, rule=vector.rule, policies=self._declared())
+        expect = self.chosen(vector.expect, rule=vector.rule)
         outcome: Dialled | Refused | Crashed
         try:
             planned = self.plan(vector.worker_url, vector.block)
         except self.refusals as refusal:
             outcome = self._refused(refusal)
         except Exception as crash:  # whatever it is, that is the finding
-            outcome = Crashed(f"{type(crash).__name__}: {crash}")
+            outcome = Crashed.of(crash)
         else:
             outcome = self.dialled(planned)
         asked = shown({"worker_url": vector.worker_url, "block": vector.block})
-        finding = (
-            expect
-            if isinstance(expect, Finding)
-            else judge_plan(expect, outcome, rule=vector.rule, asked=asked)
-        )
+        finding = judge_plan(expect, outcome, rule=vector.rule, asked=asked)
         finding = self.declared(finding, vector.expect)
         self.hold(finding, rule=vector.rule, case=vector.id, why=vector.why)
 
@@ -298,12 +289,9 @@ class DiscoveryContract(AddressContract):
         *,
         rule: str | None = None,
     ) -> None:
-        expect = choose(vector.expect, rule=vector.rule, policies=self._declared())
-        finding = (
-            expect
-            if isinstance(expect, Finding)
-            else judge_block(expect, outcome, rule=vector.rule, asked=shown(_engine(vector)))
-        )
+        expect = self.chosen(vector.expect, rule=vector.rule)
+        asked = shown(_engine(vector))
+        finding = judge_block(expect, outcome, rule=vector.rule, asked=asked)
         self.hold(finding, rule=rule or vector.rule, case=case, why=vector.why)
 
     def _described(self, engine: dict[str, Any]) -> Mapping[str, object] | Crashed | None:
@@ -321,7 +309,7 @@ class DiscoveryContract(AddressContract):
         except self.refusals as refusal:
             return self._refused(refusal)
         except Exception as crash:  # whatever it is, that is the finding
-            return Crashed(f"{type(crash).__name__}: {crash}")
+            return Crashed.of(crash)
 
     def _refused(self, refusal: Exception) -> Refused:
         return Refused(self.reason(refusal), text=str(refusal))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_loadwire.address_judge import (
     Read,
     Resolution,
-    choose,
     judge_range,
     judge_value,
 )
@@ -212,13 +211,10 @@ class EndpointContract(AddressContract):
         with caplog.at_level(1):
             outcome = self._resolved(asked)
         logged = [record.getMessage() for record in caplog.records]
-        expect = choose(vector.expect, rule=vector.rule, policies=self._declared())
-        if isinstance(expect, Finding):
-            finding: Finding | None = expect
-        else:
-            finding = judge_range(
-                expect, outcome, rule=vector.rule, asked=shown(asked), texts=self.reads_reasons
-            )
+        expect = self.chosen(vector.expect, rule=vector.rule)
+        finding = judge_range(
+            expect, outcome, rule=vector.rule, asked=shown(asked), texts=self.reads_reasons
+        )
         if finding is None and logged:
             what = f"no line in the log for {shown(asked)}"
             finding = Finding("logged", "E5", what, repr(logged[0]), Hazard.NONE)
@@ -278,21 +274,17 @@ class EndpointContract(AddressContract):
     def test_binds_what_is_owed(self, bound_vector: ResolveVector) -> None:
         """Slot r binds base + r of the range that is owed, and nothing where there is none."""
         vector = bound_vector
-        expect = choose(vector.expect, rule="R3", policies=self._declared())
-        finding: Finding | None
-        if isinstance(expect, Finding):
-            finding = expect
-        else:
-            place = (expect.host, expect.base) if isinstance(expect, Range) else None
-            engine = Engine(
-                vector.kv_endpoint,
-                0,
-                vector.replay_endpoint,
-                None,
-                vector.dp_size,
-                vector.load_publish_endpoint,
-            )
-            finding = self._unbound(engine, place, "wrong-range")
+        expect = self.chosen(vector.expect, rule="R3")
+        place = (expect.host, expect.base) if isinstance(expect, Range) else None
+        engine = Engine(
+            vector.kv_endpoint,
+            0,
+            vector.replay_endpoint,
+            None,
+            vector.dp_size,
+            vector.load_publish_endpoint,
+        )
+        finding = self._unbound(engine, place, "wrong-range")
         finding = self.declared(finding, vector.expect)
         self.hold(finding, rule="R3", case=f"{vector.id}/binds", why=vector.why)
 
@@ -352,10 +344,7 @@ class EndpointContract(AddressContract):
 
     def _parse(self, part: str, vector: ParseVector) -> None:
         case = f"{vector.id}/{part}"
-        expect = choose(vector.expect, rule=vector.rule, policies=self._declared())
-        if isinstance(expect, Finding):
-            self.hold(expect, rule=vector.rule, case=case, why=vector.why)
-            return
+        expect = self.chosen(vector.expect, rule=vector.rule)
         owed = getattr(expect, part)
         if part in ("advertisable", "bindable") and owed is not None:
             owed = (owed.host, owed.port)
@@ -364,7 +353,7 @@ class EndpointContract(AddressContract):
         except ValueError:
             outcome: Read | Crashed = Read(None if part != "ipv6" else False)
         except Exception as crash:  # whatever it is, that is the finding
-            outcome = Crashed(f"{type(crash).__name__}: {crash}")
+            outcome = Crashed.of(crash)
         else:
             outcome = Read(_pair(value) if part in ("advertisable", "bindable") else value)
         asked = f"the {part} part of {vector.endpoint!r}"

@@ -14,9 +14,10 @@ import pytest
 
 from pytest_loadwire import wire
 from pytest_loadwire.contract.base import Contract, lacking, missing_hook, unknown_revision
+from pytest_loadwire.contract.message import RANK, judge_message
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.harness.clock import VirtualClock
-from pytest_loadwire.judge import Finding, differences, hazard_of
+from pytest_loadwire.judge import Crashed, Finding
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import load
 from pytest_loadwire.vectors.timelines import NamedReading, readings
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from pytest_loadwire.harness.capture import Capture
 
-RANK = "attn_dp_rank"
 
 _OPEN_SOCKET = "name the function that opens your load socket"
 _CLOCK = "name the module in which your engine reads time.monotonic"
@@ -233,29 +233,14 @@ class EngineContract(Contract):
             rank: The slot of its scheduler.
             rule: The rule to name where a count is another.
         """
-        shown = " ".join(frame.hex() for frame in frames)
-        try:
-            message = wire.verify_frames(frames, revision=self.revision)
-        except WireError as error:
-            expected = f"a message of revision {self.revision}, number {sequence}, with {reading}"
-            return Finding("wrong-bytes", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
-        if sequence is not None and message.sequence != sequence:
-            got = str(message.sequence)
-            if int.from_bytes(frames[1], "little") == sequence:
-                got = f"{frames[1].hex()}: the number is little-endian"
-            broken = "F3" if "little" in got else "S1"
-            return Finding("wrong-sequence", broken, f"number {sequence}", got, Hazard.NONE)
-        owed = {**self._counts_of(reading), RANK: rank}
-        wrong = differences(owed, wire.to_dict(message.stat))
-        if not wrong:
-            return None
-        moved = ", ".join(f"{name} {reads}" for name, reads in wrong.items())
-        return Finding(
-            "wrong-value",
-            "R3" if set(wrong) == {RANK} else rule,
-            f"{reading} from rank {rank}",
-            f"{shown}: a router would read {moved}",
-            hazard_of(owed, wire.to_dict(message.stat)),
+        return judge_message(
+            frames,
+            revision=self.revision,
+            sequence=sequence,
+            owed={**self._counts_of(reading), RANK: rank},
+            named=f"{reading} from rank {rank}",
+            rule=rule,
+            rank_rule="R3",
         )
 
     def judge_surplus(self, frames: Sequence[bytes], *, expected: str, rule: str) -> Finding:
@@ -285,7 +270,7 @@ def history(what: str, notes: list[str]) -> list[str]:
 
 def crashed(error: Exception, what: str) -> Finding:
     """An exception that got out of the engine's publishing, and so into its loop (rule P4)."""
-    got = f"{type(error).__name__}: {error}"
+    got = Crashed.of(error).text
     return Finding("crashed", "P4", f"{what} without an exception", got, Hazard.CRASH)
 
 

@@ -122,11 +122,19 @@ class Engine:
 
 
 class LiveCase(NamedTuple):
-    """One check on a real socket."""
+    """One check on a real socket.
+
+    Attributes:
+        rule: The rule that it is about.
+        case: Its id.
+        play: Plays it, and says what is wrong.
+        why: What it is for, in one sentence.
+    """
 
     rule: str
     case: str
     play: Callable[[Stage], Finding | None]
+    why: str
 
 
 def _ipv6(stage: Stage) -> Finding | None:
@@ -264,11 +272,36 @@ def _wait_until_free(port: int, subscriber: LiveSubscriber) -> None:
 
 
 CASES = (
-    LiveCase("K1", "live-ipv6", _ipv6),
-    LiveCase("K3", "live-occupied-port", _occupied),
-    LiveCase("P2", "live-late-subscriber", _late),
-    LiveCase("S2", "live-stalled-subscriber", _stalled),
-    LiveCase("S1", "live-restart-on-the-same-port", _restart),
+    LiveCase(
+        "K1",
+        "live-ipv6",
+        _ipv6,
+        "an engine on [::] has to be heard over both protocols: routers may use either",
+    ),
+    LiveCase(
+        "K3",
+        "live-occupied-port",
+        _occupied,
+        "a taken port costs the load of one scheduler, not its requests, and is told once",
+    ),
+    LiveCase(
+        "P2",
+        "live-late-subscriber",
+        _late,
+        "a router that starts behind the engine learns a load that does not change any more",
+    ),
+    LiveCase(
+        "S2",
+        "live-stalled-subscriber",
+        _stalled,
+        "a router that hangs must neither hold up the scheduler nor get old loads when it is back",
+    ),
+    LiveCase(
+        "S1",
+        "live-restart-on-the-same-port",
+        _restart,
+        "a router knows a restarted engine by its sequence from 0, on the connection that it has",
+    ),
 )
 
 

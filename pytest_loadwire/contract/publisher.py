@@ -11,7 +11,6 @@ import pytest
 from pytest_loadwire.contract import live
 from pytest_loadwire.contract.base import lacking, method_of, missing_hook
 from pytest_loadwire.contract.engine import (
-    RANK,
     EngineContract,
     ReadingFailedError,
     Warnings,
@@ -19,6 +18,7 @@ from pytest_loadwire.contract.engine import (
     history,
     kv_events_config,
 )
+from pytest_loadwire.contract.message import RANK
 from pytest_loadwire.contract.publisher_cases import (
     BINDS,
     CLOSINGS,
@@ -273,7 +273,8 @@ class PublisherContract(EngineContract):
             pytest.skip(f"{live_case.rule}-{live_case.case} needs --loadwire-socket=live")
         self._install(loadwire_clock)
         stage = live.Stage(self, loadwire_clock, make_loadwire_publisher, make_loadwire_subscriber)
-        self.hold(live_case.play(stage), rule=live_case.rule, case=live_case.case)
+        finding = live_case.play(stage)
+        self.hold(finding, rule=live_case.rule, case=live_case.case, why=live_case.why)
 
     @classmethod
     def _timelines(cls) -> list[PublisherTimeline]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -12,7 +11,7 @@ import pytest
 from pytest_loadwire.contract.base import Contract, lacking, missing_hook, unknown_revision
 from pytest_loadwire.contract.subscriber_play import Play
 from pytest_loadwire.contract.subscriber_watch import Broken
-from pytest_loadwire.deadline import Deadline, DeadlineError
+from pytest_loadwire.deadline import DeadlineError
 from pytest_loadwire.engine.fleet import Fleet
 from pytest_loadwire.engine.scenario import Scenario
 from pytest_loadwire.harness.clock import VirtualClock
@@ -259,16 +258,18 @@ class SubscriberContract(Contract):
         step = engine.load
         assert step is not None  # every rank has published in the step
         allowed.append(play.restrict(step))
-        deadline = Deadline(self.patience)
-        pause = threading.Event()
-        while play.judge(allowed[-1], seen := play.look().get(engine.url)) is not None:
-            before = allowed[-2]
-            if seen is not None and not _between(seen, before, allowed[-1]):
-                play.expect({engine.url: allowed[-1]})
-            if not deadline.remaining:
-                play.expect({engine.url: allowed[-1]})
-                return
-            pause.wait(0.001)
+        before, behind = allowed[-2:]
+
+        def arrived() -> bool:
+            seen = play.look().get(engine.url)
+            if play.judge(behind, seen) is None:
+                return True
+            if seen is not None and not _between(seen, before, behind):
+                play.expect({engine.url: behind})
+            return False
+
+        if not play.until(arrived):
+            play.expect({engine.url: behind})
 
     def _unreachable_worker(self, play: Play, fleet: Fleet) -> None:
         down = fleet.add_engine(1)
@@ -293,21 +294,25 @@ class SubscriberContract(Contract):
         known = play.restrict(engine.load)
         play.sentinel_passes()
         play.wait_for({engine.url: known})
-        # The other rank goes on, and so does the nonsense of the silent one.
-        beat, pause = window / 8, threading.Event()
-        started, over = time.monotonic(), Deadline(window + self.patience)
-        while True:
+        started = time.monotonic()
+
+        def beat() -> None:
+            # The other rank goes on, and so does the nonsense of the silent one.
             engine.send(0, fleet.scenario.reading(0, 0))
             engine.send_frames(1, [b"load", bytes(8), b"\xc0"])
+
+        def silence_shows() -> bool:
             seen = play.look().get(engine.url)
-            elapsed = time.monotonic() - started
-            if seen is None and elapsed < window / 2:
-                play.expect({engine.url: known})  # a reading this young is fresh
-            if seen is None:
-                break
-            if not over.remaining:
-                play.expect({engine.url: None})
-            pause.wait(beat)
+            if seen is not None:
+                return False
+            finding = play.judge(known, seen)
+            if finding is not None and time.monotonic() - started < window / 2:
+                raise Broken(finding)  # a reading this young is fresh
+            return True
+
+        beat()
+        if not play.until(silence_shows, beat, window + self.patience, every=window / 8):
+            play.expect({engine.url: None})
         engine.send(1, fleet.scenario.reading(1, 0))
         play.wait_for({engine.url: known})
 

@@ -7,13 +7,12 @@ who shows the second has been through its sockets since.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_loadwire.deadline import Deadline, DeadlineError
-from pytest_loadwire.judge import Deed, Finding, hazard_of
+from pytest_loadwire.deadline import Deadline, DeadlineError, poll
+from pytest_loadwire.judge import Crashed, Deed, Finding, hazard_of
 from pytest_loadwire.router.replay import show_load
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.wire import MAX_COUNT, LoadStat, field_names
@@ -29,7 +28,6 @@ Known = Mapping[str, int] | None
 """A load, or None for unknown."""
 
 _SEND_AGAIN_S = 0.25
-_LOOK_AGAIN_S = 0.001
 
 
 class RouterSubscriber(Protocol):
@@ -94,7 +92,6 @@ class Watch:
         self.patience = patience
         self.rediscovers = rediscovers or 0.0
         self.clock = clock
-        self._pause = threading.Event()
         self._sentinel: FakeEngine | None = None
         self._beats = 0
         self.rule = "C1"
@@ -237,19 +234,28 @@ class Watch:
         arrived: Callable[[], bool],
         again: Callable[[], object] | None = None,
         patience: float | None = None,
+        every: float = _SEND_AGAIN_S,
     ) -> bool:
-        """Whether something came about in time; ``again`` is called now and then meanwhile."""
-        deadline = Deadline(self.patience if patience is None else patience)
-        next_try = Deadline(_SEND_AGAIN_S)
-        while not arrived():
-            if not deadline.remaining:
-                return False
+        """Whether something came about in time.
+
+        Args:
+            arrived: Looks. A foreign subscriber does not tell of a change; it can only be asked.
+            again: Called now and then meanwhile.
+            patience: Seconds until it is given up; by default those of the contract.
+            every: Seconds between two calls of ``again``.
+        """
+        next_try = Deadline(every)
+
+        def look() -> bool:
+            nonlocal next_try
+            if arrived():
+                return True
             if again is not None and not next_try.remaining:
                 again()
-                next_try = Deadline(_SEND_AGAIN_S)
-            # A foreign object says nothing by itself; it can only be asked again.
-            self._pause.wait(_LOOK_AGAIN_S)
-        return True
+                next_try = Deadline(every)
+            return False
+
+        return poll(look, Deadline(self.patience if patience is None else patience))
 
     def call(self, method: str, *arguments: str) -> Any:
         """Call the subscriber; what it raises is a finding."""
@@ -263,7 +269,7 @@ class Watch:
         return Finding("refused", self.rule, "every message to be read", str(error), Hazard.STALE)
 
     def _crash(self, what: str, error: Exception) -> Finding:
-        got = f"{type(error).__name__}: {error}"
+        got = Crashed.of(error).text
         return Finding("crashed", self.rule, f"{what} to answer", got, Hazard.CRASH)
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from pytest_loadwire import wire
 from pytest_loadwire.contract.base import Contract, lacking, missing_hook, unknown_revision
+from pytest_loadwire.contract.message import judge_message
 from pytest_loadwire.errors import WireError
-from pytest_loadwire.judge import Finding, hazard_of
+from pytest_loadwire.judge import Crashed, Finding, hazard_of
 from pytest_loadwire.rules import Hazard
 from pytest_loadwire.vectors import Accept, Declare, load
 
@@ -188,7 +189,14 @@ class WireContract(Contract):
             self.hold(finding, rule="S1", case=case)
             return
         for number, (vector, message) in enumerate(zip(vectors, messages, strict=True)):
-            finding = self._grade_message(message, number, vector)
+            finding = judge_message(
+                message,
+                revision=self.revision,
+                sequence=number,
+                owed=_reading(vector, self.revision),
+                named=vector.id,
+                rule=vector.rule,
+            )
             if finding is not None:
                 self.hold(finding, rule="S1", case=case, why=vector.id, frames=message)
                 return
@@ -258,29 +266,9 @@ class WireContract(Contract):
             Hazard.STARVES if value == -1 else Hazard.ATTRACTS_ALL,
         )
 
-    def _grade_message(
-        self, message: tuple[bytes, ...], number: int, vector: PayloadVector
-    ) -> Finding | None:
-        """Which rule one message of a burst breaks."""
-        expected = f"frames {wire.TOPIC.hex()} {number:016x} {vector.hex}"
-        shown = " ".join(frame.hex() for frame in message)
-        try:
-            parsed = wire.verify_frames(message, revision=self.revision)
-        except WireError as error:
-            return Finding("wrong-bytes", error.rule, expected, f"{shown}: {error}", Hazard.STALE)
-        if parsed.sequence != number:
-            little = int.from_bytes(message[1], "little") == number
-            rule, what = ("F3", "little-endian") if little else ("S1", f"{parsed.sequence}")
-            return Finding(
-                "wrong-bytes", rule, expected, f"{shown}: the sequence is {what}", Hazard.STALE
-            )
-        if message[2] != vector.payload:
-            return self._grade(message[2], vector.payload, _reading(vector, self.revision), vector)
-        return None
-
 
 def _crashed(rule: str, expected: str, error: Exception) -> Finding:
-    got = f"{type(error).__name__}: {error}"
+    got = Crashed.of(error).text
     if isinstance(error, TypeError) and "keyword" in str(error):
         got += "; add the field, or override make_stat"
     return Finding("crashed", rule, expected, got, Hazard.STALE)

@@ -17,7 +17,7 @@ import inspect
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 import zmq
 
@@ -30,15 +30,11 @@ from pytest_loadwire.harness.live import LiveSocket
 from pytest_loadwire.harness.seam import caller_site, divert_sockets, privately
 from pytest_loadwire.harness.stub import StubSocket
 from pytest_loadwire.harness.target import Replacement, TargetError, own_attribute, resolve
+from pytest_loadwire.socket_mode import SOCKET_MODES
 from pytest_loadwire.wire import LATEST, Message
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-Mode = Literal["stub", "live"]
-"""``stub`` opens no socket at all; ``live`` opens a real one on an ephemeral loopback port."""
-
-MODES: tuple[str, ...] = get_args(Mode)
 
 _CAPTURED = "__loadwire_captured__"
 
@@ -67,8 +63,8 @@ class Capture:
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         __tracebackhide__ = True
-        if mode not in MODES:
-            raise ValueError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        if mode not in SOCKET_MODES:
+            raise ValueError(f"mode must be one of {', '.join(SOCKET_MODES)}, not {mode!r}")
         self._target = target
         self._mode = mode
         self._revision = revision

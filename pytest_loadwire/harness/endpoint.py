@@ -24,7 +24,7 @@ _LOOPBACK = {
 
 
 @dataclass(frozen=True)
-class TcpAddress:
+class ZmqAddress:
     """A ``tcp://`` endpoint as libzmq splits it; the host is verbatim, a port of 0 is any."""
 
     host: str

@@ -10,7 +10,7 @@ import zmq
 
 from pytest_loadwire.deadline import Deadline
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.endpoint import TcpAddress
+from pytest_loadwire.harness.endpoint import ZmqAddress
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Journal:
         """Let the next ``times`` messages raise ``error`` at their first frame."""
         self._send_failures += [error] * times
 
-    def binding(self, record: SocketRecord, endpoint: str) -> TcpAddress | None:
+    def binding(self, record: SocketRecord, endpoint: str) -> ZmqAddress | None:
         """Write a bind down, and refuse it where the network would.
 
         Every socket of a capture gets a port of its own, so that parallel runs never meet. Two
@@ -93,12 +93,12 @@ class Journal:
             record.options_at_bind = len(record.options)
         if self._bind_failures:
             raise self._bind_failures.pop(0)
-        address = TcpAddress.parse(endpoint)
+        address = ZmqAddress.parse(endpoint)
         if address is not None and address.port in self._ports:
             raise zmq_error(zmq.EADDRINUSE, endpoint)
         return address
 
-    def bound(self, record: SocketRecord, address: TcpAddress | None) -> None:
+    def bound(self, record: SocketRecord, address: ZmqAddress | None) -> None:
         """A bind has worked."""
         record.bound = True
         if address is not None and address.port:

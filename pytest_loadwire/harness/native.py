@@ -271,10 +271,11 @@ def build() -> Path:
     cargo = shutil.which("cargo")
     if cargo is None:
         raise NativeUnavailable(f"cargo is not on PATH; install Rust, or {advice}")
-    command = [cargo, "build", "--release", "--lib", "--message-format=json-render-diagnostics"]
+    command = [cargo, "build", "--locked", "--release", "--lib"]
+    told = ["--message-format=json-render-diagnostics", "--manifest-path", str(manifest)]
     try:
         done = subprocess.run(  # noqa: S603 - cargo, found on PATH, on our own manifest
-            [*command, "--manifest-path", str(manifest)],
+            [*command, *told],
             capture_output=True,
             text=True,
             timeout=BUILD_SECONDS,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from pytest_loadwire.errors import LoadwireError
-from pytest_loadwire.harness.endpoint import TcpAddress
+from pytest_loadwire.harness.endpoint import ZmqAddress
 from pytest_loadwire.harness.journal import (
     Journal,
     SocketRecord,
@@ -220,6 +220,6 @@ def _option(name: str) -> int | None:
     return None if member is None else int(member)
 
 
-def _last_endpoint(address: TcpAddress) -> str:
+def _last_endpoint(address: ZmqAddress) -> str:
     host = "0.0.0.0" if address.host == "*" else address.host  # noqa: S104 - nothing is bound
     return f"tcp://{host}:{address.port or _EPHEMERAL}"

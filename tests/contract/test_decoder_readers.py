@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from pytest_loadwire import DecoderContract
 from pytest_loadwire.harness.native import NativeDecoder
+from pytest_loadwire.harness.testee import START_TIMEOUT
 from pytest_loadwire.vectors import load
 
 GOLDEN = load()
@@ -44,6 +46,8 @@ from pytest_loadwire import DecoderContract, Deviation
 class TestRouter(DecoderContract):
     testee = [{sys.executable!r}, "toy.py"]
 """
+
+LIMITED = "class TestRouter(DecoderContract):\n    start_timeout = 0.25\n"
 
 
 @pytest.fixture
@@ -102,6 +106,18 @@ def test_a_broken_adapter_fails_as_that(repo: pytest.Pytester):
     says = "the adapter does not work, so that no vector is judged: other protocol version: it"
     assert 1 == sum(line.startswith(says) for line in result.outlines)
     result.stdout.fnmatch_lines(["*nothing is judged: see test_declarations"])
+
+
+def test_a_start_has_a_timeout_of_its_own(repo: pytest.Pytester):
+    """A testee that does not greet in `start_timeout` is a broken adapter; 60 s unless said."""
+    change(repo, "\nsay({", "\nsys.stdin.read()\nsay({")
+    change(repo, "class TestRouter(DecoderContract):\n", LIMITED, "test_router.py")
+
+    result = repo.runpytest_subprocess("-q", "-k", "W9 or declarations")
+
+    result.stdout.fnmatch_lines(["the adapter does not work, *: no greeting within 0.25 s*"])
+    assert 1 == result.parseoutcomes()["failed"]
+    assert DecoderContract.start_timeout == START_TIMEOUT == 60
 
 
 def test_the_smoke_run_comes_first(repo: pytest.Pytester):

@@ -549,7 +549,7 @@ def test_a_real_socket_shows_what_a_stub_cannot(
     (live_case,) = (c for c in live.CASES if f"{c.rule}-{c.case}" == case)
     if "ipv6" in case and not live.has_ipv6():
         pytest.skip("this machine has no IPv6 loopback")
-    with pytest.raises(pytest.fail.Exception, match=rf"^{says}: "):
+    with pytest.raises(pytest.fail.Exception, match=rf"^{says}: ") as failure:
         with_bug(bug)().test_on_a_real_socket(
             live_case,
             lambda path, **kwargs: loadwire_capture(path, **{**kwargs, "mode": "live"}),
@@ -557,6 +557,7 @@ def test_a_real_socket_shows_what_a_stub_cannot(
             make_loadwire_subscriber,
             loadwire_clock,
         )
+    assert f"  case      {case} ({live_case.why})\n" in str(failure.value)
 
 
 ADOPTION = """

@@ -268,7 +268,7 @@ def test_messages_are_held_to_frames_and_sequence(pytester: pytest.Pytester) -> 
         [
             "F2 wrong-bytes: *",
             "  frame 0 (topic): b'load0'",
-            "S1 wrong-bytes: *",
+            "S1 wrong-sequence: *",
             "  frame 1 (sequence): 0000000000000001 = 1",
         ]
     )

@@ -83,7 +83,7 @@ def crate() -> list[str]:
     """The command of the testee in this repository's own crate."""
     target = HERE.parents[1] / "rust-check"
     manifest = ["--manifest-path", str(target / "Cargo.toml")]
-    _run(["cargo", "build", "-q", "--features=cli", "--bins", *manifest])
+    _run(["cargo", "build", "-q", "--locked", "--features=cli", "--bins", *manifest])
     return [str(target / "target" / "debug" / "loadwire-check"), "decode"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -154,16 +153,6 @@ def engine(load_module: Callable[..., ModuleType]) -> Iterator[ModuleType]:
     """The toy engine, freshly imported as `toy_engine`."""
     yield load_module(SOURCE)
     sys.modules.pop("toy_engine", None)
-
-
-@pytest.fixture
-def ipv6_loopback() -> None:
-    """Skips where there is none to bind."""
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")
 
 
 @pytest.fixture(params=["stub", "live"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_loadwire.harness.endpoint import TcpAddress
+from pytest_loadwire.harness.endpoint import ZmqAddress
 
 # endpoint; host, port, and the loopback endpoint that stands for it
 SPLIT = [
@@ -25,8 +25,8 @@ NO_ADDRESS = ["tcp://*", "tcp://:5558", "tcp://*:x", "tcp://::1:5558", "ipc:///x
 @pytest.mark.parametrize(("endpoint", "host", "port", "loopback"), SPLIT)
 def test_an_address_is_split(endpoint: str, host: str, port: int, loopback: str | None) -> None:
     """Host and port come apart, and only a wildcard or loopback host has a stand-in."""
-    address = TcpAddress.parse(endpoint)
-    assert address == TcpAddress(host, port)
+    address = ZmqAddress.parse(endpoint)
+    assert address == ZmqAddress(host, port)
     assert address.loopback == loopback
     assert address.is_ipv6 == host.startswith("[")
 
@@ -34,4 +34,4 @@ def test_an_address_is_split(endpoint: str, host: str, port: int, loopback: str 
 @pytest.mark.parametrize("endpoint", NO_ADDRESS)
 def test_what_is_no_address(endpoint: str) -> None:
     """What libzmq would not take as tcp is no address."""
-    assert TcpAddress.parse(endpoint) is None
+    assert ZmqAddress.parse(endpoint) is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,13 +80,3 @@ def run_rust(rust_program: Path) -> Iterator[Callable[..., Lines]]:
     yield run
     for program in running:
         program.kill()
-
-
-@pytest.fixture
-def ipv6_loopback() -> None:
-    """Skips where there is none to bind."""
-    try:
-        with socket.socket(socket.AF_INET6) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        pytest.skip("this machine has no IPv6 loopback")

@@ -2,6 +2,28 @@
 
 use super::{Deviation, Report};
 
+/// The method by which the builder of each suite takes excuses into its field `known`.
+macro_rules! known_deviation {
+    () => {
+        /// Excuses a known deviation: in which way the router departs from the contract, at all
+        /// cases of a rule (`"W9"`) or at one vector (its id), and why it must live with that.
+        ///
+        /// The excuse itself fails when the deviation is gone, when the cases fail in another way,
+        /// and when no vector or rule of that name is in the run.
+        #[must_use]
+        pub fn known_deviation(
+            mut self,
+            at: impl Into<String>,
+            deviation: $crate::conformance::Deviation,
+            why: impl Into<String>,
+        ) -> Self {
+            self.known.add(at.into(), deviation, why.into());
+            self
+        }
+    };
+}
+pub(super) use known_deviation;
+
 /// The excuses that a router declares.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Deviations {

@@ -62,7 +62,7 @@ pub use plans::{plans, Dialled, NotDialled, PlanAnswer, PlanSuite, Question, Url
 pub use readings::{readings, Table, TableSuite};
 pub use report::{Failure, Report, Tally};
 
-use known::Deviations;
+use known::{known_deviation, Deviations};
 
 use crate::contract::{Choice, Hazard, Policy};
 use crate::stat::Revision;
@@ -219,21 +219,7 @@ impl<Subject> Suite<Subject> {
         self
     }
 
-    /// Excuses a known deviation: in which way the router departs from the contract, at all vectors
-    /// of a rule (`"W9"`) or at one vector (its id), and why it must live with that.
-    ///
-    /// The excuse itself fails when the deviation is gone, when the vectors fail in another way, and
-    /// when no vector or rule of that name is in the run.
-    #[must_use]
-    pub fn known_deviation(
-        mut self,
-        at: impl Into<String>,
-        deviation: Deviation,
-        why: impl Into<String>,
-    ) -> Self {
-        self.known.add(at.into(), deviation, why.into());
-        self
-    }
+    known_deviation!();
 
     fn judge(
         &self,

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::known::Deviations;
+use super::known::{known_deviation, Deviations};
 use super::{panics, Deviation, Failure, Report};
 use crate::discovery::{KvEvents, NoPlan, NoPlanReason, Plan};
 use crate::table::{PlanRuling, PlanVerdict, PLANS};
@@ -190,17 +190,7 @@ impl PlanSuite {
         self
     }
 
-    /// Excuses a known deviation, as [`Suite::known_deviation`](super::Suite::known_deviation).
-    #[must_use]
-    pub fn known_deviation(
-        mut self,
-        at: impl Into<String>,
-        deviation: Deviation,
-        why: impl Into<String>,
-    ) -> Self {
-        self.known.add(at.into(), deviation, why.into());
-        self
-    }
+    known_deviation!();
 
     /// Asks the router about every vector.
     pub fn run<A: Into<PlanAnswer>>(&self, mut plan: impl FnMut(&Question) -> A) -> Report {

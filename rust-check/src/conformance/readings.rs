@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use super::known::Deviations;
+use super::known::{known_deviation, Deviations};
 use super::load::{names, Load};
 use super::{panics, report, Deviation, Failure, Report};
 use crate::stat::Revision;
@@ -151,17 +151,7 @@ impl TableSuite {
         self
     }
 
-    /// Excuses a known deviation, as [`Suite::known_deviation`](super::Suite::known_deviation).
-    #[must_use]
-    pub fn known_deviation(
-        mut self,
-        at: impl Into<String>,
-        deviation: Deviation,
-        why: impl Into<String>,
-    ) -> Self {
-        self.known.add(at.into(), deviation, why.into());
-        self
-    }
+    known_deviation!();
 
     /// Plays every timeline on a fresh table, which `make` makes for a freshness window. A timeline
     /// fails at the first step after which the table knows something else than it must.

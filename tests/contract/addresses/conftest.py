@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_loadwire.contract.addressing import AddressContract
-
-# The package `wrong`; under --import-mode=importlib pytest puts no folder on the path by itself.
-_TESTS = str(Path(__file__).resolve().parents[2])
-if _TESTS not in sys.path:
-    sys.path.append(_TESTS)
 
 _SAYS = re.compile(r"(?P<rule>[A-Z]\d+) (?P<deed>[a-z-]+): ")
 
@@ -75,6 +68,8 @@ def _ended(case: str, call: Callable[[], None]) -> Outcome:
         call()
     except pytest.xfail.Exception as failure:  # a kind of failure, so it comes first
         return Outcome(name, "xfailed", rule, text=str(failure.msg))
+    except pytest.skip.Exception as skip:
+        return Outcome(name, "skipped", rule, text=str(skip.msg))
     except pytest.fail.Exception as failure:
         text = str(failure.msg)
         says = _SAYS.match(text)

@@ -11,6 +11,7 @@ from wrong.dialers import CrashesOnNull, DialsTheKVHost, Router, UnbracketedDial
 
 from pytest_loadwire import Deviation, DiscoveryContract, discovery
 from pytest_loadwire.address_judge import Dialled
+from pytest_loadwire.contract.base import UNJUDGED
 from pytest_loadwire.judge import Refused
 from pytest_loadwire.vectors import load
 
@@ -164,9 +165,19 @@ def test_a_policy_has_to_be_declared(policies: dict[str, str], says: str, outcom
         pass
 
     Side.policies = policies
-    (declared,) = (o for o in outcomes(Side) if o.case == "test_declarations")
-    assert declared.how == "failed"
+    (declared,) = (o for o in outcomes(Side) if o.how == "failed")
+    assert declared.case == "test_declarations"
     assert says in declared.text
+
+
+def test_an_undeclared_policy_skips_its_vectors(outcomes: Any) -> None:
+    """What waits for a policy points to the one failure that lists it; the rest is judged."""
+
+    class Side(Ours):
+        policies = {"LooseEndpoint": "strict"}
+
+    waits = {o.case for o in outcomes(Side) if o.text == UNJUDGED}
+    assert waits == {"plan-url-user", "plan-url-user-and-password"}
 
 
 def test_a_policy_of_the_other_side_is_not_asked_for(outcomes: Any) -> None:

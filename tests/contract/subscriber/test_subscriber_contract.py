@@ -127,6 +127,13 @@ def one_port_for_all(url: str, block: Any) -> Plan | NoPlan:
     return Plan(found.host, found.dp_size, endpoints, found.skipped)
 
 
+class ForgetsEarly(LoadSubscriber):
+    """Takes a reading for stale at a quarter of the window."""
+
+    def __init__(self, *, window: float, heartbeat: float, **options: Any) -> None:
+        super().__init__(window=window / 4, heartbeat=heartbeat / 4, **options)
+
+
 class TearsDown(LoadSubscriber):
     """Closes the socket of a rank that sent nonsense."""
 
@@ -257,6 +264,7 @@ WRONG = [
     Wrong("stale kept", "stale-rank", "C3", "accepted", table=tables.StaleKept),
     Wrong("stale kept, real time", "silent-rank-in-real-time", "C3", "accepted",
           table=tables.StaleKept),
+    Wrong("forgets early, real time", "silent-rank-in-real-time", "C3", "refused", ForgetsEarly),
     Wrong("bad message refreshes, real time", "silent-rank-in-real-time", "C3", "accepted",
           table=tables.BadMessageRefreshes),
     Wrong("window exclusive", "age-at-the-window", "C2", "refused",

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use loadwire_check::live::{Listener, LiveError, Publisher};
 use loadwire_check::{parse_frames_as, LoadStat, Rev2, Revision};
 use serde_json::{json, Value};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::{interval, timeout, Interval};
 
 use crate::answer;
 
@@ -171,16 +173,13 @@ fn publish(words: &[&str]) -> Result<ExitCode, Stop> {
         );
         return Ok(ExitCode::from(1));
     }
-    let interval = options.interval.unwrap_or(Duration::from_secs(1));
-    let mut next = Instant::now();
+    // The pace of an engine without work: what it says is the same, and it says it again.
+    let mut pace = Pace::every(options.interval.unwrap_or(Duration::from_secs(1)))?;
     while options.wants_more(publisher.sequence()) {
         let Some(left) = options.left(started) else { break };
-        // The pace of an engine without work: what it says is the same, and it says it again.
-        std::thread::sleep(next.saturating_duration_since(Instant::now()).min(left));
-        if options.left(started).is_none() {
+        if !pace.due_within(left) {
             break;
         }
-        next += interval;
         let stat = reading(publisher.sequence(), &options);
         match publisher.publish(&stat) {
             Ok(sequence) => say(&json!({"sent": sequence.to_string()}))?,
@@ -189,6 +188,29 @@ fn publish(words: &[&str]) -> Result<ExitCode, Stop> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A timer for a thread that may block. What is late does not move what comes behind it.
+struct Pace {
+    ticks: Option<Interval>,
+    runtime: Runtime,
+}
+
+impl Pace {
+    /// Ticks at once and then every `period`; without a pause where that is zero.
+    fn every(period: Duration) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_time().build()?;
+        let entered = runtime.enter();
+        let ticks = (!period.is_zero()).then(|| interval(period));
+        drop(entered);
+        Ok(Self { ticks, runtime })
+    }
+
+    /// Waits for the next tick, and no longer than `left`: whether it came.
+    fn due_within(&mut self, left: Duration) -> bool {
+        let Some(ticks) = &mut self.ticks else { return true };
+        self.runtime.block_on(async { timeout(left, ticks.tick()).await }).is_ok()
+    }
 }
 
 /// A reading in which no two fields are alike, told apart by its first.
