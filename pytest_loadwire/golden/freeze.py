@@ -59,12 +59,17 @@ def digest(vector: Vector, newest: int) -> str:
 
     A later revision adds its own readers' verdicts, which changes nothing for those before it.
     """
-    content = msgspec.to_builtins(vector)
+    frozen = frozen_content(msgspec.to_builtins(vector), newest)
+    canonical = json.dumps(frozen, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def frozen_content(content: Mapping[str, Any], newest: int) -> dict[str, Any]:
+    """Those members of a vector that :func:`digest` covers, as its file has them."""
     frozen = {key: value for key, value in content.items() if key not in _WORDS}
     if "readers" in content:
         frozen["readers"] = {n: v for n, v in content["readers"].items() if int(n) <= newest}
-    canonical = json.dumps(frozen, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+    return frozen
 
 
 def breaks(
