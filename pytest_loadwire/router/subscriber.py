@@ -9,7 +9,6 @@ advertisement or `LoadSubscriber.close` closes a subscription (rules C5, C7).
 from __future__ import annotations
 
 import contextlib
-import copy
 import selectors
 import socket
 import threading
@@ -32,8 +31,13 @@ from pytest_loadwire.wire import LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
-    from pytest_loadwire.router.table import Load, RankStats, WorkerView
+    from pytest_loadwire.errors import WireError
+    from pytest_loadwire.router.table import Load, RankStats, RankView, WorkerView
+    from pytest_loadwire.wire import Message
+
+    Listener: TypeAlias = Callable[[str, int, list[bytes], Message | WireError], object]
 
 HIGH_WATER_MARK = 8
 """How many messages of one rank wait to be read (rule K1)."""
@@ -122,6 +126,13 @@ class LoadSubscriber(Closing):
         discoverers: How many workers are asked at a time.
         most_ranks: A worker that claims to have more is not read; `status` says so.
         timeout: Seconds that each wait may take unless the call says otherwise.
+        listener: Called for every message of an advertised rank, when the table has it: worker,
+            rank, frames, and the message or what is wrong with it. It is called on the thread
+            that reads, so what it waits for is lost to every rank. What it raises ends nothing
+            and is kept in ``listener_error``.
+
+    Attributes:
+        listener_error: What ``listener`` raised last, or None.
 
     Raises:
         ValueError: The window is not longer than the heartbeat.
@@ -141,7 +152,10 @@ class LoadSubscriber(Closing):
         discoverers: int = 4,
         most_ranks: int = MOST_RANKS,
         timeout: float = DEFAULT_TIMEOUT,
+        listener: Listener | None = None,
     ) -> None:
+        self.listener_error: Exception | None = None
+        self._listener = listener
         self._table = table or ReadingTable(
             window=window, heartbeat=heartbeat, revision=revision, clock=clock
         )
@@ -215,7 +229,12 @@ class LoadSubscriber(Closing):
     def stats(self, url: str) -> tuple[RankStats, ...]:
         """What came in for each advertised rank of a worker, as it stands now."""
         with self._changed:
-            return tuple(copy.copy(stats) for stats in self._table.stats(url))
+            return tuple(stats.copy() for stats in self._table.stats(url))
+
+    def ranks(self, url: str) -> tuple[RankView, ...]:
+        """What is known of each advertised rank of a worker."""
+        with self._changed:
+            return self._table.ranks(url)
 
     def status(self, url: str) -> WorkerStatus:
         """How the subscriber stands with a worker.
@@ -337,13 +356,22 @@ class LoadSubscriber(Closing):
             count = 0
             try:
                 while count < _BATCH:
-                    table.receive(url, rank, receive(zmq.NOBLOCK))
+                    frames = receive(zmq.NOBLOCK)
+                    outcome = table.receive(url, rank, frames)
                     count += 1
+                    if self._listener is not None and outcome is not None:
+                        self._tell(url, rank, frames, outcome)
             except zmq.Again:
                 # Only behind this is the descriptor quiet, and speaks up for the next message.
                 self._ready.discard(source)
             if count:
                 source.heard = time.monotonic()
+
+    def _tell(self, url: str, rank: int, frames: list[bytes], outcome: Message | WireError) -> None:
+        try:
+            self._listener(url, rank, frames, outcome)  # type: ignore[misc]  # asked before
+        except Exception as error:  # whatever a listener does, the next message is read
+            self.listener_error = error
 
     def _take_commands(self) -> None:
         with contextlib.suppress(BlockingIOError):

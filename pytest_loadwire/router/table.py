@@ -10,13 +10,14 @@ another thread.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.exact import RANK_FIELD
@@ -24,7 +25,7 @@ from pytest_loadwire.rules import Reason, Unknown
 from pytest_loadwire.wire import LATEST, REVISIONS, LoadStatRev1, Message, field_names, parse_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
     from typing_extensions import Buffer
 
@@ -83,6 +84,7 @@ class RankStats:
         lost: Messages that gaps in the sequence stand for (rule S2).
         last_sequence: The newest message's sequence, or None.
         last_error: What was wrong with the newest refused message, or None.
+        last_error_at: When it came, on the table's clock, or None.
     """
 
     messages: int = 0
@@ -91,6 +93,7 @@ class RankStats:
     lost: int = 0
     last_sequence: int | None = None
     last_error: WireError | None = None
+    last_error_at: float | None = None
 
     def note(self, sequence: int) -> None:
         """Count one message that was read."""
@@ -102,10 +105,34 @@ class RankStats:
             else:
                 self.lost += sequence - last - 1
 
-    def note_error(self, error: WireError) -> None:
-        """Count one message that was refused."""
+    def note_error(self, error: WireError, at: float | None = None) -> None:
+        """Count one message that was refused, at that time of the table's clock."""
         self.undecodable[error.reason] += 1
-        self.last_error = error
+        self.last_error, self.last_error_at = error, at
+
+    def copy(self) -> RankStats:
+        """These counts as they stand now."""
+        return dataclasses.replace(self, undecodable=self.undecodable.copy())
+
+
+class RankView(NamedTuple):
+    """What is known of one rank at one time.
+
+    Attributes:
+        place: Where it is dialled, as it was advertised.
+        stat: Its newest reading, fresh or not, or None.
+        age: Seconds since that reading, or None.
+        fresh: Whether it counts for the worker's load (rule C2).
+        stats: What came in, as it stood then.
+        error_age: Seconds since the newest refused message, or None.
+    """
+
+    place: Hashable
+    stat: LoadStatRev1 | None
+    age: float | None
+    fresh: bool
+    stats: RankStats
+    error_age: float | None
 
 
 class _Rank:
@@ -212,7 +239,7 @@ class ReadingTable:
             message = parse_frames(frames, revision=self._revision)
         except WireError as error:
             # Without the traceback, which would keep this call's locals alive for as long.
-            source.stats.note_error(error.with_traceback(None))
+            source.stats.note_error(error.with_traceback(None), self._clock())
             return error
         self._store(source, message)
         return message
@@ -240,6 +267,11 @@ class ReadingTable:
     def stats(self, worker: str) -> tuple[RankStats, ...]:
         """The statistics of each advertised rank; empty for an unknown worker."""
         return tuple(rank.stats for rank in self._workers.get(worker, ()))
+
+    def ranks(self, worker: str) -> tuple[RankView, ...]:
+        """What is known of each advertised rank; empty for an unknown worker."""
+        now = self._clock()
+        return tuple(_rank_view(rank, now, self.window) for rank in self._workers.get(worker, ()))
 
     def age(self, worker: str, rank: int) -> float | None:
         """Seconds since the newest reading of a rank, or None where it has none."""
@@ -294,6 +326,13 @@ class ReadingTable:
             dict(zip(names, map(sum, columns), strict=True)),
             capacity_known=all(stat.max_total_num_tokens for stat in stats),
         )
+
+
+def _rank_view(rank: _Rank, now: float, window: float) -> RankView:
+    stats, age = rank.stats, None if rank.stat is None else now - rank.at
+    error_age = None if stats.last_error_at is None else now - stats.last_error_at
+    fresh = age is not None and age <= window
+    return RankView(rank.place, rank.stat, age, fresh, stats.copy(), error_age)
 
 
 _COUNTS: dict[type[LoadStatRev1], tuple[str, ...]] = {
