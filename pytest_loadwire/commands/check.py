@@ -1,4 +1,4 @@
-"""``loadwire check``: the vectors, proven."""
+"""``loadwire check``: the vectors, proven, or live load sockets, watched."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -19,15 +20,19 @@ from pytest_loadwire.commands.console import (
     say,
     say_failures,
 )
-from pytest_loadwire.rules import RULES
+from pytest_loadwire.commands.live_check import check_live, live_options
+from pytest_loadwire.rules import RULE_TITLES
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Any
 
     from pytest_loadwire.check import Result
 
 
 @click.command()
+@click.argument("targets", metavar="[TARGET]...", nargs=-1)
+@live_options
 @golden_option
 @click.option(
     "--native",
@@ -36,14 +41,50 @@ if TYPE_CHECKING:
     help="A shared library with the C ABI of loadwire.h, in place of the Rust crate.",
 )
 @json_option
-def check(root: Path | None, native: str | None, as_json: bool) -> None:
-    """Prove the golden vectors: decoders, encoders, a live socket, the reference.
+@click.pass_context
+def check(
+    context: click.Context,
+    /,
+    targets: tuple[str, ...],
+    root: Path | None,
+    native: str | None,
+    as_json: bool,
+    **live: Any,
+) -> None:
+    """Prove the golden vectors, or watch a live TARGET.
+
+    A TARGET is a worker's URL, which is asked for its load ports, or one load socket as
+    tcp://host:port. Every rank is listened to for a while, and what comes is judged by rule; a
+    silent socket ends in a diagnosis. Exit status 0: all conform. 1: something does not, or is
+    silent. 2: a wrong call.
+
+    Without a TARGET: decoders, encoders, a live socket and the reference prove every vector.
 
     \b
     Example:
       loadwire check
-      loadwire check --json | jq .totals
+      loadwire check http://10.0.0.5:30000
+      loadwire check tcp://10.0.0.5:5558 --seconds 30 --strict
     """
+    given = {
+        str(parameter.name): parameter.opts[-1]
+        for parameter in context.command.params
+        if context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    }
+    if targets:
+        _refuse(given, {"root", "native"}, "is for the vectors, and goes without a TARGET")
+        check_live(targets, as_json=as_json, **live)
+    _refuse(given, set(live), "watches live sockets, and needs a TARGET such as tcp://host:5558")
+    _check_vectors(root, native, as_json=as_json)
+
+
+def _refuse(given: dict[str, str], names: set[str], why: str) -> None:
+    for name, option in given.items():
+        if name in names:
+            raise click.UsageError(f"{option} {why}")
+
+
+def _check_vectors(root: Path | None, native: str | None, *, as_json: bool) -> None:
     from pytest_loadwire.check import run
     from pytest_loadwire.harness.native import NativeUnavailable
     from pytest_loadwire.vectors import GoldenError
@@ -68,17 +109,13 @@ def _show(result: Result, *, strict: bool) -> None:
 
     console = Console()
     table = Table(title="load contract, vectors by rule and witness", title_justify="left")
-    # A column takes its text and three more for its border; the long texts get what is left.
-    taken = len("rule") + 3 + sum(max(len(witness), 3) + 3 for witness in result.witnesses)
-    table.add_column("rule", style="bold")
-    table.add_column(
-        "what it asks for", overflow="ellipsis", no_wrap=True, max_width=console.width - taken - 4
-    )
+    table.add_column("rule", style="bold", no_wrap=True)
+    table.add_column("about", no_wrap=True)
     for witness in result.witnesses:
-        table.add_column(witness, justify="right")
+        table.add_column(witness, justify="right", no_wrap=True)
     for rule in sorted(result.cells, key=rule_order):
         cells = [_cell(result, rule, witness) for witness in result.witnesses]
-        table.add_row(rule, RULES.get(rule, "no rule of the contract"), *cells)
+        table.add_row(rule, RULE_TITLES.get(rule, "not in the contract"), *cells)
     table.add_section()
     totals = [
         sum(row[w].passed for row in result.cells.values() if w in row) for w in result.witnesses
