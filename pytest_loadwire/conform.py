@@ -94,6 +94,7 @@ class Conformance:
         policies: What it declares.
         adapter: What is wrong with the adapter, or None; then no vector was asked.
         passed: By rule, how many forms of vectors it got right.
+        passed_cases: By rule, which forms those are.
         failures: What it got wrong, the worst for traffic first.
         not_run: What was not asked, and why.
     """
@@ -103,6 +104,7 @@ class Conformance:
     policies: Mapping[Policy, str]
     adapter: str | None = None
     passed: Counter[str] = field(default_factory=Counter)
+    passed_cases: dict[str, list[str]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     not_run: dict[str, str] = field(default_factory=dict)
 
@@ -210,5 +212,6 @@ def _note(
 ) -> None:
     if finding is None:
         result.passed[rule] += 1
+        result.passed_cases.setdefault(rule, []).append(case)
     else:
         result.failures.append(Failure(rule, case, why, finding, frames, message))

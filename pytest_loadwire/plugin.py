@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("pytest_loadwire.contract", "pytest_loadwire.harness")
 
-SOCKET_MODES = ("stub", "live")
+DEFAULT_SOCKET = "stub"
 NATIVE_VARIABLE = "LOADWIRE_NATIVE"
 
 _NO_NATIVE = "loadwire_native: "
@@ -74,9 +74,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="shared library with the C ABI of loadwire.h for loadwire_native, in place of the "
         f"kit's own; the environment variable {NATIVE_VARIABLE} does the same",
     )
-    parser.addini("loadwire_socket", "as --loadwire-socket", default="stub")
+    group.addoption(
+        "--loadwire-report",
+        metavar="FILE",
+        help="write what the contract classes found to FILE: .json, or .html for one page",
+    )
+    group.addoption(
+        "--loadwire-name",
+        metavar="NAME",
+        help="what the report calls this run, and the code that it tests where a class does not "
+        "set `implementation`",
+    )
+    parser.addini("loadwire_socket", "as --loadwire-socket", default=DEFAULT_SOCKET)
     parser.addini("loadwire_timeout", "as --loadwire-timeout", default="5")
     parser.addini("loadwire_native", "as --loadwire-native, relative to the ini file", default="")
+    parser.addini("loadwire_report", "as --loadwire-report, relative to the ini file", default="")
+    parser.addini("loadwire_name", "as --loadwire-name", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -89,6 +102,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_settings] = Settings(
         socket=_socket_mode(config), timeout=_timeout(config), native=_native(config)
     )
+    _start_report(config)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -240,6 +254,10 @@ def _option(config: pytest.Config, name: str) -> tuple[str, str]:
 
 def _socket_mode(config: pytest.Config) -> str:
     value, source = _option(config, "socket")
+    if value == DEFAULT_SOCKET:  # nothing of ours was asked for, so nothing of it is imported
+        return value
+    from pytest_loadwire.socket_mode import SOCKET_MODES
+
     if value not in SOCKET_MODES:
         raise pytest.UsageError(f"{source} must be one of {', '.join(SOCKET_MODES)}, not {value!r}")
     return value
@@ -270,6 +288,27 @@ def _native(config: pytest.Config) -> Path | None:
     if not path.is_file():
         raise pytest.UsageError(f"{source} must be the path of a shared library, not {value!r}")
     return path
+
+
+def _start_report(config: pytest.Config) -> None:
+    """Record the run, if a report is asked for and could be written."""
+    value, source = _option(config, "report")
+    if not value:
+        return
+    from pytest_loadwire.report.collect import Recorder
+    from pytest_loadwire.report.record import ReportError, check_target
+
+    base = Path(config.inipath).parent if config.inipath else config.rootpath
+    if config.getoption("--loadwire-report") is not None:
+        base = config.invocation_params.dir
+    path = base / value
+    if not hasattr(config, "workerinput"):  # a worker of xdist only sends what it found
+        try:
+            check_target(path)
+        except ReportError as error:
+            raise pytest.UsageError(f"{source} {error}") from None
+    name, _ = _option(config, "name")
+    config.pluginmanager.register(Recorder(config, path, name), "loadwire-report")
 
 
 def _compare_messages(left: list[Any], right: list[Any]) -> list[str] | None:

@@ -103,7 +103,7 @@ def test_the_two_commands_come_first_and_are_what_ci_runs():
 
     assert [1, 1] == [len(command.splitlines()) for command in commands]
     assert commands[0].endswith("loadwire check")
-    assert commands[1].endswith("pytest")
+    assert commands[1].endswith("pytest -n 2")
     assert "readme_command 'loadwire check'" in ci
     assert "readme_command '/pytest'" in ci
 

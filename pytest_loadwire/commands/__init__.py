@@ -9,10 +9,15 @@ from __future__ import annotations
 import click
 
 from pytest_loadwire import __version__
+from pytest_loadwire.commands.breaking import breaking
 from pytest_loadwire.commands.check import check
+from pytest_loadwire.commands.explain import explain
 from pytest_loadwire.commands.fleet import fleet
 from pytest_loadwire.commands.golden import golden
+from pytest_loadwire.commands.plan import plan
+from pytest_loadwire.commands.report import report
 from pytest_loadwire.commands.skew import skew
+from pytest_loadwire.commands.tail import tail
 from pytest_loadwire.commands.testee import testee
 
 
@@ -29,5 +34,5 @@ def loadwire() -> None:
     """The contract kit for SGLang's load socket."""
 
 
-for _command in (check, testee, skew, fleet, golden):
+for _command in (explain, check, tail, testee, skew, breaking, report, fleet, plan, golden):
     loadwire.add_command(_command)

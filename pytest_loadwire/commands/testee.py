@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -18,25 +21,25 @@ from pytest_loadwire.commands.console import (
     print_json,
     say,
     say_failures,
+    start_timeout_option,
     timeout_option,
 )
-from pytest_loadwire.rules import HAZARD_TEXT, RULES
+from pytest_loadwire.rules import HAZARD_TEXT, RULE_TITLES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_loadwire.conform import Conformance
 
 
 @click.command()
 @golden_option
 @timeout_option
+@start_timeout_option
 @click.option(
-    "--start-timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds that its start may take, up to the greeting.",
+    "--report",
+    "report_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the result to FILE, .json or .html, as `loadwire report` merges it.",
 )
 @json_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -44,6 +47,7 @@ def testee(
     root: Path | None,
     timeout: float,
     start_timeout: float,
+    report_path: Path | None,
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -57,6 +61,7 @@ def testee(
     Example:
       loadwire testee -- ./my-testee --quiet
       loadwire testee --json -- node testee.js | jq .hazards
+      loadwire testee --report go.json -- ./my-testee
     """
     from pytest_loadwire import conform
     from pytest_loadwire.harness.testee import Testee, TesteeError
@@ -64,7 +69,9 @@ def testee(
 
     if not command:
         raise click.UsageError("a command is missing: loadwire testee -- ./my-testee")
-    progress = Console(stderr=True)
+    if report_path is not None:
+        _check_target(report_path)
+    progress, began = Console(stderr=True), time.time()
     try:
         golden = load(root)
         with (
@@ -85,6 +92,20 @@ def testee(
         no_testee(str(error), as_json=as_json)
     if result.adapter is None:
         result.adapter = ending
+    if report_path is not None:
+        from pytest_loadwire.report import reader_run, record
+
+        run = reader_run.run_of(
+            result,
+            version=version,
+            command=shlex.join(["loadwire", "testee", "--", *command]),
+            vectors=golden.content_hash,
+            began=began,
+        )
+        try:
+            record.write(report_path, record.report_of([run]))
+        except record.ReportError as error:
+            raise click.UsageError(f"--report: {error}") from None
     if as_json:
         print_json({**result.to_json(), "version": version})
     else:
@@ -92,6 +113,15 @@ def testee(
     if result.adapter is not None:
         raise SystemExit(NOTHING_CHECKED)
     raise SystemExit(CONFORMS if result.ok else BREAKS)
+
+
+def _check_target(path: Path) -> None:
+    from pytest_loadwire.report.record import ReportError, check_target
+
+    try:
+        check_target(path)
+    except ReportError as error:
+        raise click.UsageError(f"--report {error}") from None
 
 
 def no_testee(why: str, *, as_json: bool) -> NoReturn:
@@ -109,15 +139,13 @@ def _show(result: Conformance, version: str) -> None:
     if result.passed or result.failures:
         table = Table(title=title, title_justify="left")
         table.add_column("rule", style="bold")
-        table.add_column(
-            "what it asks for", overflow="ellipsis", no_wrap=True, max_width=console.width - 33
-        )
+        table.add_column("about", no_wrap=True)
         table.add_column("passed", justify="right", style="green")
         table.add_column("failed", justify="right")
         for rule in result.rules:
             failed = result.failed[rule]
             shown = Text(str(failed), style="bold red" if failed else "dim")
-            table.add_row(rule, RULES[rule], str(result.passed[rule]), shown)
+            table.add_row(rule, RULE_TITLES[rule], str(result.passed[rule]), shown)
         console.print(table)
     else:
         console.print(title)

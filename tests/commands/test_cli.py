@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from pytest_loadwire import __version__
+from pytest_loadwire import __version__, rules
 from pytest_loadwire.commands.console import MOST_FAILURES
 from pytest_loadwire.harness import native
 from pytest_loadwire.vectors import folder, load
@@ -56,7 +56,7 @@ def tamper(root: Path, old: str = NIL, new: str = NIL.replace("0", "1")) -> None
 
 def columns(table: str) -> list[str]:
     """The heads of a printed table."""
-    (head,) = [line for line in table.splitlines() if "what it asks for" in line]
+    (head,) = [line for line in table.splitlines() if "about" in line]
     return [cell.strip() for cell in re.split(r"[┃|]", head) if cell.strip()]
 
 
@@ -66,7 +66,7 @@ class TestCheck:
         done = invoke("check")
         assert done.exit_code == 0
         witnesses = ["msgspec", "msgpack", "rust", "socket", "reference"]
-        assert ["rule", "what it asks for", *witnesses] == columns(done.stdout)
+        assert ["rule", "about", *witnesses] == columns(done.stdout)
         rows = {line.split()[1] for line in done.stdout.splitlines() if line.startswith("│ ")}
         assert {*RULES, "│"} == rows
         flat = " ".join(done.stdout.split())
@@ -83,13 +83,14 @@ class TestCheck:
         monkeypatch: pytest.MonkeyPatch,
         width: int,
     ) -> None:
-        """The table fits the terminal, and no column of numbers is cut."""
+        """The table fits the terminal, and neither a number nor a rule's title is cut."""
         monkeypatch.setenv("COLUMNS", str(width))
         lines = invoke("check").stdout.splitlines()
         assert max(len(line) for line in lines) <= width
         (totals,) = [line for line in lines if "agreed" in line]
         expected = len(GOLDEN.payloads) + len(GOLDEN.frames)
         assert all(int(n) >= expected for n in re.findall(r"\d+", totals)[:3])
+        assert [] == [rule for rule in RULES if rules.RULE_TITLES[rule] not in "".join(lines)]
 
     def test_without_rust(self, invoke: Invoke, without_rust: None) -> None:
         """What was not run is said with its reason, as it was given, and passes at home."""
@@ -135,7 +136,7 @@ class TestCheck:
         """A rule that is none does not stop the table."""
         tamper(root, '"rule": "W2"', '"rule": "W99"')
         done = invoke("check", "--golden", str(root))
-        assert (1, True) == (done.exit_code, "no rule of the contract" in done.stdout)
+        assert (1, True) == (done.exit_code, "not in the contract" in done.stdout)
 
     def test_json(self, invoke: Invoke, without_rust: None) -> None:
         """--json prints one JSON document and nothing else."""

@@ -210,5 +210,20 @@ def test_a_slow_start(
     assert 2 == result.exit_code
     assert "waiting for a greeting\n" == result.stderr
     assert "no greeting within 0.5 s" in json.loads(result.stdout)["adapter"]
-    flat = " ".join(invoke("testee", "--help").stdout.split())
+
+
+def test_a_slow_start_of_a_skew(invoke: Invoke, make_command: Callable[..., list[str]]):
+    """What a testee may take to start is said to `skew` as well."""
+    command = make_command("say({", "sys.stdin.read(); say({")
+
+    result = invoke("skew", "--json", "--start-timeout", "0.5", "--", *command)
+
+    assert 2 == result.exit_code
+    assert "no greeting within 0.5 s" in json.loads(result.stdout)["adapter"]
+
+
+@pytest.mark.parametrize("command", ["testee", "skew"])
+def test_the_start_timeout_is_told(invoke: Invoke, command: str):
+    """The help tells how long a start may take unless said."""
+    flat = " ".join(invoke(command, "--help").stdout.split())
     assert re.search(r"--start-timeout FLOAT RANGE Seconds that its start may take.*60", flat)
