@@ -123,7 +123,7 @@ HAZARD_TEXT: Mapping[Hazard, str] = MappingProxyType(
         Hazard.ATTRACTS_ALL: "the worker reads as idle and draws all traffic",
         Hazard.STARVES: "the worker reads as full and is never chosen",
         Hazard.DIVIDES_BY_ZERO: "the worker's capacity reads as 0 and a ratio divides by it",
-        Hazard.STALE: "the worker keeps an old reading that looks fresh",
+        Hazard.STALE: "the worker keeps an old or partly wrong reading that looks fresh",
         Hazard.CRASH: "the router's decoder stops working",
         Hazard.NONE: "no wrong traffic, but the contract is broken",
     }

@@ -97,7 +97,7 @@ class Collision:
 class Move:
     """The nearest ports that are free for a worker, given where all the others are.
 
-    The moves of one plan belong together: each counts on those before it.
+    The moves of one plan belong together: each counts on those before it, whichever way they go.
 
     Attributes:
         worker: Its place among the workers, from 0.
@@ -311,11 +311,13 @@ def _nearest(bad: list[tuple[int, int]], step: int) -> int:
 def _moves(plans: Sequence[WorkerPlan]) -> list[Move]:
     """The nearest free place for each worker that is in the way of one before it."""
     placed = [list(plan.ports) for plan in plans]
+    # Where earlier workers may go down to instead: whichever way each of them goes, no two meet.
+    instead: list[list[Ports]] = [[] for _ in plans]
     moves = []
     for place, plan in enumerate(plans):
         near = [at for at, p in enumerate(plans) if p.args.node_rank == plan.args.node_rank]
         before = [ports for at in near if at < place for ports in placed[at]]
-        others = [ports for at in near if at != place for ports in placed[at]]
+        others = [ports for at in near if at != place for ports in (*placed[at], *instead[at])]
         wires = [ports for ports in placed[place] if ports.kind != "http"]
         http = [ports for ports in placed[place] if ports.kind == "http"]
         move = None
@@ -331,9 +333,11 @@ def _moves(plans: Sequence[WorkerPlan]) -> list[Move]:
                 up if top + up <= MAX_PORT else None,
                 down if bottom + down >= LOWEST_PORT else None,
             )
+            if move.down is not None:
+                instead[place] = [replace(ports, base=ports.base + move.down) for ports in wires]
             wires = [replace(ports, base=ports.base + (move.up or 0)) for ports in wires]
         if any(_clash(a, b) for a in http for b in before if not (a.is_default and b.is_default)):
-            up = _nearest(_bad_distances(http, [*others, *wires]), 1)
+            up = _nearest(_bad_distances(http, [*others, *wires, *instead[place]]), 1)
             move = move or Move(place, plan.args.name)
             if http[0].last + up <= MAX_PORT:
                 move = replace(move, port=http[0].base + up)

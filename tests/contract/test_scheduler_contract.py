@@ -303,7 +303,7 @@ def test_a_failure_tells_the_story(failures_of: Callable[..., tuple[Failure, ...
         "  case      P6-stall-exactly-50-ms (exactly 50 ms later, the next pass publishes)",
         "  expected  message 1 at 0.05",
         "  got       none",
-        "  hazard    stale: the worker keeps an old reading that looks fresh",
+        "  hazard    stale: the worker keeps an old or partly wrong reading that looks fresh",
         "  the passes so far:",
         "         0 stall   reading-a -> sent 0, written, 1 walk(s)",
         "      0.05 stall   reading-b -> 0 walk(s)   <- here",

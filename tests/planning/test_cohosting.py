@@ -188,19 +188,21 @@ class TestSpacing:
 
 
 class TestMoves:
-    @given(st.lists(workers, min_size=2, max_size=4))
-    def test_all_moved(self, several: list[LaunchArgs]) -> None:
-        """With every move made, no two workers share a port."""
+    @given(st.lists(workers, min_size=2, max_size=4), st.integers(0, 15))
+    def test_all_moved(self, several: list[LaunchArgs], ways: int) -> None:
+        """With every move made, whichever way each worker goes, no two share a port."""
         plans = [plan_worker(args) for args in several]
         assume(all(not shared([plan]) for plan in plans))
         placed = [[(p.kind, p.first, p.last) for p in plan.ports] for plan in plans]
         for move in plan_host(several).moves:
+            goes_down = ways >> move.worker & 1 and move.down is not None
+            by = (move.down if goes_down else move.up) or 0
             placed[move.worker] = [
                 (kind, move.port, move.port)
                 if kind == "http" and move.port
                 else (kind, first, last)
                 if kind == "http"
-                else (kind, first + (move.up or 0), last + (move.up or 0))
+                else (kind, first + by, last + by)
                 for kind, first, last in placed[move.worker]
             ]
         everything = [r for ranges in placed for r in ranges]
@@ -229,6 +231,7 @@ class TestMoves:
         alike = [worker(port=30000 + n, name=f"worker {n}") for n in (1, 2, 3)]
         result = plan_host(alike)
         assert [5559, 5561] == [move.base + (move.up or 0) for move in result.moves]
+        assert [5555, 5553] == [move.base + (move.down or 0) for move in result.moves]
         assert 2 == result.spacing
 
     def test_those_behind(self) -> None:
