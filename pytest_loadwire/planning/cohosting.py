@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.discovery import KVEventsConfig, KVEventsConfigError
@@ -303,8 +304,9 @@ def _bad_distances(moving: Iterable[Ports], fixed: Sequence[Ports]) -> list[tupl
 def _nearest(bad: list[tuple[int, int]], step: int) -> int:
     """The nearest distance up (step 1) or down (step -1) that is not bad."""
     distance = step
-    while hit := next((pair for pair in bad if pair[0] <= distance <= pair[1]), None):
-        distance = hit[1] + 1 if step > 0 else hit[0] - 1
+    for low, high in sorted(bad) if step > 0 else sorted(bad, key=itemgetter(1), reverse=True):
+        if low <= distance <= high:
+            distance = high + 1 if step > 0 else low - 1
     return distance
 
 
