@@ -68,7 +68,8 @@ def lines(payload: Buffer) -> list[Line]:
         )
         return found
     if cut:
-        found.append(Line(end, data[end:], 0, f"({len(data) - end} more bytes)", ""))
+        more = len(data) - end
+        found.append(Line(end, data[end:], 0, f"({more} more byte{'s' * (more != 1)})", ""))
     elif end < len(data):
         found.append(Line(end, data[end:], 0, "(trailing bytes)", f"{len(data) - end} of them"))
     return found

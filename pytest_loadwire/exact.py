@@ -8,14 +8,12 @@ library decides, such as a tail that is nested deeper than msgspec goes. Stdlib 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.rules import Reason
 from pytest_loadwire.tokens import (
     NEVER_USED,
     Kind,
-    Token,
     TokenError,
     is_array_marker,
     item_end,
@@ -97,9 +95,8 @@ def read_exactly(data: bytes, revisions: Sequence[Names]) -> dict[str, int | Non
         position = fault.item_end(position, element)
     if position != len(data):
         surplus = len(data) - position
-        raise fault.at(
-            Reason.TRAILING_BYTES, position, None, "the end of the payload", f"{surplus} more bytes"
-        )
+        got = f"{surplus} more byte" + "s" * (surplus > 1)
+        raise fault.at(Reason.TRAILING_BYTES, position, None, "the end of the payload", got)
     return values
 
 
@@ -125,47 +122,6 @@ def not_canonical(data: bytes, canonical: bytes, names: Names) -> WireError:
     )
 
 
-def lookalike(payload: bytes, names: Names) -> str | None:
-    """Which other stream a refused payload looks like (rule F5).
-
-    Args:
-        payload: The refused bytes.
-        names: The fields of the newest revision that the reader knows.
-    """
-    try:
-        header = read_token(payload, 0)
-        if header.kind is Kind.MAP:
-            keys = _keys(payload, header)
-            # Fewer where defaults are left out, more where the engine is newer than the reader.
-            if keys and (keys <= {*names} or keys >= {*names}):
-                return (
-                    "a map: is array_like=True missing? It also looks like a LoadSnapshot, the "
-                    "engine's internal reading"
-                )
-            return "a map: it looks like a LoadSnapshot, the engine's internal reading"
-        if header.kind is Kind.ARRAY and header.children >= 2:
-            first = read_token(payload, header.end)
-            second = read_token(payload, first.end)
-            if first.kind is Kind.FLOAT and second.kind is Kind.ARRAY:
-                return "a timestamp and a list: it looks like a batch of the KV-event stream"
-    except TokenError:
-        pass
-    return None
-
-
-def _keys(payload: bytes, header: Token) -> set[str]:
-    """The keys of a map up to where it breaks off, without msgspec's own one for the tag."""
-    keys: set[str] = set()
-    position = header.end
-    with suppress(TokenError):
-        for _ in range(header.children // 2):
-            key = read_token(payload, position)
-            position = item_end(payload, item_end(payload, position))
-            if key.kind is Kind.STR and isinstance(key.value, bytes):
-                keys.add(key.value.decode("utf-8", "replace"))
-    return keys - {"type"}
-
-
 class _Faults:
     """Turns what goes wrong in one payload into a `WireError` with its place."""
 
@@ -181,9 +137,6 @@ class _Faults:
         expected: str,
         got: str,
     ) -> WireError:
-        hint = None
-        if reason in (Reason.NOT_ARRAY, Reason.BAD_TAG):
-            hint = lookalike(self.data, self.names)
         return WireError(
             reason,
             offset=offset,
@@ -191,7 +144,6 @@ class _Faults:
             field=element_name(self.names, element),
             expected=expected,
             got=got,
-            hint=hint,
         )
 
     def item_end(self, start: int, element: int) -> int:
@@ -212,6 +164,10 @@ class _Faults:
 def _describe(data: bytes) -> str:
     """The item at the front of ``data`` in words, also where it is cut short."""
     try:
-        return read_token(data, 0).describe()
+        token = read_token(data, 0)
     except TokenError:
         return f"an item that starts with 0x{data[0]:02x}"
+    # Each item within takes a byte at least.
+    if token.children > len(data) - token.end:
+        return f"the start of a {token.describe()}"
+    return token.describe()

@@ -99,6 +99,21 @@ def recognise_payload(payload: Buffer) -> Sibling | None:
     )
 
 
+def lookalike(payload: bytes) -> str | None:
+    """Which other stream of an engine a refused payload looks like, or None (rule F5).
+
+    The hint of an error. It says no more than `recognise_payload`, and looks at msgpack only.
+
+    Args:
+        payload: The refused bytes.
+    """
+    found = _by_msgpack(payload)
+    if found is None:
+        return None
+    why = f"; {found.hint}" if found.kind == "load-stat-map" else ""
+    return f"it looks like {found.says}{why}"
+
+
 def recognise_frames(frames: Sequence[Buffer]) -> Sibling | None:
     """What a message is that is no load message, or None; frame by frame, and by their number."""
     parts = [bytes(memoryview(frame)) for frame in frames]
@@ -267,7 +282,8 @@ def _map(data: bytes, header: Token) -> Sibling | None:
             return None
         return Sibling(
             "load-snapshot",
-            "an empty map: a LoadSnapshot, the engine's internal reading, with nothing to say",
+            "an empty map, perhaps of a LoadSnapshot, the engine's internal reading, that has all "
+            "at its default",
             _SNAPSHOT_HINT,
         )
     keys = _keys(data, header)
@@ -278,16 +294,25 @@ def _map(data: bytes, header: Token) -> Sibling | None:
     if tag == TAG or names & _STAT_ONLY:
         return Sibling(
             "load-stat-map",
-            "a LoadStat that was sent as a map of field names",
+            f"a LoadStat that was sent as a map of field names{_cut(data)}",
             "the engine's struct lacks array_like=True",
         )
     if names & SNAPSHOT_KEYS:
         return Sibling(
             "load-snapshot",
-            "a LoadSnapshot, the engine's internal reading: a map of field names",
+            f"a LoadSnapshot, the engine's internal reading: a map of field names{_cut(data)}",
             _SNAPSHOT_HINT,
         )
     return None
+
+
+def _cut(data: bytes) -> str:
+    """What to say of an item that is not all there."""
+    try:
+        item_end(data, 0)
+    except TokenError:
+        return ", which breaks off"
+    return ""
 
 
 def _keys(data: bytes, header: Token) -> dict[str, str]:

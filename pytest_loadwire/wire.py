@@ -21,11 +21,11 @@ from pytest_loadwire.exact import (
     Names,
     array_length,
     element_name,
-    lookalike,
     not_canonical,
     read_exactly,
 )
 from pytest_loadwire.rules import Reason
+from pytest_loadwire.siblings import lookalike
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -241,7 +241,7 @@ def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message
         )
     topic, sequence, payload = parts
     if topic != TOPIC:
-        hint = lookalike(payload, field_names(revision))
+        hint = lookalike(payload)
         if hint is None and topic.startswith(TOPIC):
             hint = "ZeroMQ subscriptions match by prefix, so the topic has to be compared"
         raise WireError(Reason.BAD_TOPIC, frame=0, expected=repr(TOPIC), got=repr(topic), hint=hint)
@@ -250,7 +250,7 @@ def parse_frames(frames: Sequence[Buffer], *, revision: int = LATEST) -> Message
             Reason.BAD_SEQ_LENGTH,
             frame=1,
             expected="8 bytes, a big-endian signed integer",
-            got=f"{len(sequence)} bytes {sequence.hex()!r}",
+            got=f"{len(sequence)} byte{'s' * (len(sequence) != 1)} {sequence.hex()!r}",
         )
     number = int.from_bytes(sequence, "big", signed=True)
     if number < 0:
@@ -366,7 +366,12 @@ def _reading(reader: type[LoadStatRev1]) -> _Reading:
 
 def _read_exactly(data: bytes, reader: type[LoadStatRev1]) -> LoadStatRev1:
     revisions = _reading(reader).revisions
-    values: dict[str, Any] = dict(read_exactly(data, tuple(revisions)))
+    try:
+        values: dict[str, Any] = dict(read_exactly(data, tuple(revisions)))
+    except WireError as error:
+        if error.reason in (Reason.NOT_ARRAY, Reason.BAD_TAG):
+            error.hint = lookalike(data)
+        raise
     return revisions[tuple(values)](**values)
 
 

@@ -90,6 +90,8 @@ def test_long_payload() -> None:
     shown = lines(payload)
     assert MOST_LINES + 1 == len(shown)
     assert f"({len(payload) - 2 - MOST_LINES} more bytes)" == shown[-1].label
+    payload = b"\xdc" + MOST_LINES.to_bytes(2, "big") + bytes(MOST_LINES)
+    assert "(1 more byte)" == lines(payload)[-1].label
 
 
 @pytest.mark.parametrize("count", [MOST_LINES - 1, MOST_LINES])

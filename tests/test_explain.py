@@ -16,7 +16,7 @@ from pytest_loadwire.explain.hazards import misread
 from pytest_loadwire.explain.table import MOST_ROWS
 from pytest_loadwire.judge import hazard_of
 from pytest_loadwire.rules import READER_REASONS, RULES, Hazard, Reason
-from pytest_loadwire.vectors import FrameVector, PayloadVector, Verdict, load
+from pytest_loadwire.vectors import Accept, FrameVector, PayloadVector, Reject, Verdict, load
 from pytest_loadwire.wire import REVISIONS, encode, from_dict
 
 GOLDEN = load()
@@ -117,14 +117,16 @@ BROKEN = [
     ("9c" + TAG + "07" * 11, "the array has 12 elements", "no wrong traffic", "an engine newer"),
     ("96" + TAG + "ff030400c0", "num_running_reqs is -1, which is below zero (W5 out-of-range)",
      "18446744073709551615", "below zero"),
+    ("96" + TAG + "fd030400c0", "num_running_reqs is -3, which", "= 18446744073709551613",
+     "below zero"),
     ("96" + TAG + "ca41200000030400c0", "num_running_reqs is float 10.0", "reads 10 and hides",
      "a division"),
     ("96" + TAG + "c3030400c0", "num_running_reqs is true", "reads 1 and hides", "a flag"),
     ("96" + TAG + "a137030400c0", "num_running_reqs is str '7'", "reads 7", "formatted as text"),
     ("96" + TAG + "c0030400c0", "num_running_reqs is nil", "= 0", "never set"),
-    ("96" + TAG + "07030400c0c0", "1 more byte stands behind the array", "no wrong", "beyond its"),
+    ("96" + TAG + "07030400c0c0", "1 more byte behind the array (W6", "no wrong", "beyond its"),
     ("96" + TAG + "07030400c00a", "behind the array (W6", "no wrong", "a line end"),
-    ("96" + TAG + "07030400c00000", "2 more bytes stand behind", "no wrong", "a fixed size"),
+    ("96" + TAG + "07030400c00000", "2 more bytes behind the array", "no wrong", "a fixed size"),
     ("96" + TAG + "07030400c096" + TAG, "behind the array", "no wrong", "two payloads"),
     ("96" + TAG + "cd0007030400c0", "num_running_reqs has a shorter spelling", "no wrong",
      "one fixed width"),
@@ -151,11 +153,11 @@ BROKEN_MESSAGES = [
     (
         (b"loadx", SEQUENCE, REV2),
         "the topic is b'loadx', and not b'load'",
-        "an old reading",
+        "never takes this reading",
         "prefix",
     ),
     ((b"", SEQUENCE, REV2), "the topic is b''", "waits for the topic", "an empty topic"),
-    ((LOAD, b"7", REV2), "the sequence has 1 bytes '37', and not 8", "S3", "sent as text"),
+    ((LOAD, b"7", REV2), "the sequence has 1 byte '37', and not 8", "S3", "sent as text"),
     ((LOAD, b"\xcf" + SEQUENCE, REV2), "the sequence has 9 bytes", "S3", "as msgpack"),
     ((LOAD, SEQUENCE[4:], REV2), "the sequence has 4 bytes", "S3", "32 bits"),
     ((LOAD, REV2, SEQUENCE), "the sequence has 51 bytes", "S3", "out of order"),
@@ -193,18 +195,20 @@ def rev2(**values: Any) -> bytes:
 
 
 # values, what is odd about them
-ODD = [
+ODD: list[tuple[dict[str, Any], list[str]]] = [
     ({}, []),
     ({"attn_dp_rank": None}, ["attn_dp_rank is nil"]),
     ({"attn_dp_rank": 70_000}, ["runs past port 65535"]),
     ({"max_total_num_tokens": 0}, ["never divide by it"]),
-    ({"num_tokens": 14}, ["num_tokens 14 is above the capacity max_total_num_tokens 13"]),
+    ({"num_tokens": 14}, ["num_tokens 14 is above the capacity 13: are elements 3 and 4 swapped?"]),
+    ({"num_tokens": 99, "max_total_num_tokens": 95},
+     ["num_tokens 99 is above the capacity 95 (max_total_num_tokens)", "90 is below num_tokens"]),
     ({"num_total_tokens": 11, "num_waiting_uncached_tokens": 1}, ["is below num_tokens 12"]),
     ({"max_running_requests": 9}, ["num_running_reqs 10 is above the limit"]),
     ({"num_waiting_uncached_tokens": 91}, ["num_waiting_uncached_tokens 91 is above"]),
     ({"total_prefill_busy_us": 2**64 - 3}, ["which is -3 in signed 64 bits"]),
     (dict.fromkeys(NAMES[6:], 0), ["5 counts that a later revision appended are all 0"]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("values", "said"), ODD)
@@ -214,7 +218,11 @@ def test_odd_values(values: dict[str, Any], said: list[str]) -> None:
     assert told.ok
     assert len(said) == len(told.warnings), told.warnings
     assert all(part in text for part, text in zip(said, told.warnings, strict=True))
-    assert bool(said) == ("odd" in told.summary)
+    assert bool(said) == told.odd == told.summary.startswith("CONFORMS in form, but odd: ")
+    assert told.summary.removeprefix("CONFORMS in form, but odd: ").startswith(
+        told.warnings[0] if said else "CONFORMS: "
+    )
+    assert (" (and 1 more)" in told.summary) == (len(said) > 1)
 
 
 def test_odd_sequence() -> None:
@@ -222,6 +230,76 @@ def test_odd_sequence() -> None:
     told = explain_message((LOAD, SEQUENCE[::-1], rev2()))
     assert told.ok
     assert ["would be 7 in little-endian"] == [text[32:59] for text in told.warnings]
+
+
+@pytest.mark.parametrize(
+    ("value", "unknown"), [("ff", True), ("fe", False), ("d1fff6", False), ("d0ff", True)]
+)
+def test_minus_one(value: str, unknown: bool) -> None:
+    """Only -1 may stand for unknown."""
+    told = explain(bytes.fromhex(f"96{TAG}{value}030400c0"))
+    assert told.cause is not None
+    assert unknown == ("-1 for unknown" in told.cause)
+
+
+@pytest.mark.parametrize("name", ["kv-stream-no-topic", "kv-stream-kv-events", "payload-kv-batch"])
+def test_kv_events_break_f5(name: str) -> None:
+    """A message of the KV stream breaks F5, as its vector says, whatever a decoder stumbles at."""
+    vector = GOLDEN.frame(name)
+    told = explain_message(vector.parts)
+    for fault in (told.fault, told.engine_fault):
+        assert fault is not None
+        assert "F5" == vector.rule == fault.rule
+        assert fault.text.startswith(f"F5 {fault.reason}")
+        assert f"(F5 {fault.reason})" in fault.brief
+    assert verdicts(vector) == told.readers  # and these keep the rule of their reason
+    assert "F5" not in str(told.readers)
+
+
+def trimmed(length: int) -> bytes:
+    """The first elements of a message of revision 2, under a header that announces so many."""
+    return bytes([0x90 | length]) + bytes.fromhex(TAG) + bytes(range(7, 6 + length))
+
+
+@pytest.mark.parametrize(
+    ("length", "reads"),
+    [
+        (7, "num_total_tokens = 0, and 0 for the 3 behind it: the worker reads as idle"),
+        (9, "total_prefill_uncached_tokens = 0, and 0 for the one behind it: the reading looks"),
+        (10, "total_prefill_busy_us = 0: the reading looks fresh and is partly wrong"),
+    ],
+)
+def test_what_is_filled_in(length: int, reads: str) -> None:
+    """Of a trimmed array it is said what is misread, all of it, and what that does."""
+    assert f"missing reads {reads}" in explain(trimmed(length)).hazard_text
+
+
+# payload, the policies on which it depends
+DEPENDS = [
+    (trimmed(8), ["PartialTail"]),
+    (trimmed(8) + b"\0", ["TrailingBytes", "PartialTail"]),
+    (trimmed(11) + b"\0", ["TrailingBytes"]),
+    (
+        trimmed(8).replace(b"\xa8", b"\xc4\x08") + b"\0",
+        ["TagAsBin", "TrailingBytes", "PartialTail"],
+    ),
+    (trimmed(8).replace(b"\x07", b"\xcf" + b"\xff" * 8), ["CountAboveI64", "PartialTail"]),
+]
+
+
+@pytest.mark.parametrize(("payload", "policies"), DEPENDS)
+def test_several_policies(payload: bytes, policies: list[str]) -> None:
+    """Where an accepting router has a second choice to make, that is told of as well."""
+    for told in (explain(payload), explain_message((LOAD, SEQUENCE, payload))):
+        first, further = told.readers[2], told.further.get(2, ())
+        assert policies == [str(each.policy) for each in (first, *further)]  # type: ignore[union-attr]
+        for each in further:
+            accepts = [v for v in each.outcomes.values() if isinstance(v, Accept)]
+            rejects = [v for v in each.outcomes.values() if isinstance(v, Reject)]
+            assert {"7" if told.message else None} == {v.sequence for v in accepts}
+            assert {2 if told.message else None} >= {v.frame for v in rejects}
+        complete(told)
+    assert "PartialTail" not in str(explain(payload, revisions=[1]).further)
 
 
 class TestElements:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pprint
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -236,6 +237,41 @@ class TestLines:
         assert (payload,) == alone(read(text)).frames
 
 
+# what stands around frames that are none of a load message, in a line of a log
+AROUND = [
+    "{}",
+    "router: {}",
+    "4. {}",
+    "4) {}",
+    "10) {}",
+    "frames={}",
+    "frame={}",
+    "WARN refused [{}]",
+    "12:00:01.5 got {} from 10.0.0.1:5558, span 4bf92f3577b34da6",
+]
+
+
+class TestInARow:
+    @pytest.mark.parametrize("around", AROUND)
+    @pytest.mark.parametrize("topic", [b"kv", b"load_stat", b"load", b"topic678"])
+    @pytest.mark.parametrize("between", [" ", ", ", "  "])
+    def test_frames(self, around: str, topic: bytes, between: str) -> None:
+        """Three runs of hex in a row, the middle one of 8 bytes, are a message in any line."""
+        text = around.format(between.join([topic.hex(), SEQUENCE, HEX]))
+        piece = alone(read(text))
+        assert ((topic, *FRAMES[1:]), True) == (piece.frames, piece.message)
+        assert topic == b"load" or any("three runs of hex in a row" in n for n in piece.notes)
+
+    def test_a_short_payload(self) -> None:
+        """The payload may be as short as it likes, and the topic may be text."""
+        for text in (f"router: {TOPIC} {SEQUENCE} 80", f"router: load {SEQUENCE} 80"):
+            assert (b"load", FRAMES[1], b"\x80") == alone(read(text)).frames
+
+    def test_groups(self) -> None:
+        """Groups of 8 bytes are one string."""
+        assert (PAYLOAD,) == alone(read(f"{HEX[:16]} {HEX[16:32]} {HEX[32:]}")).frames
+
+
 class TestNotes:
     @pytest.mark.parametrize(
         ("text", "note"),
@@ -269,6 +305,8 @@ class TestRefusesToGuess:
             f"a={HEX} b=96a84c6f61645374617412cc82cd9c40ce000f424005",  # two of them
             f"payload={HEX[:-8]}O{HEX[-7:]}",  # a typing error
             "trace deadbeefdeadbeef span 0123456789abcdef",
+            f"dump: {HEX[:16]} {HEX[16:32]} {HEX[32:]}",  # a string in groups of 8 bytes
+            "dump: 0123456789abcdef 1123456789abcdef ff",
         ],
     )
     def test_log_lines(self, text: str) -> None:
@@ -317,6 +355,25 @@ class TestStandardInput:
 
 ALPHABET = st.sampled_from([*"0123456789abcdefxX\\'\"b[](){}|,;: .-_\n\t=", "load", HEX, TOPIC])
 PASTED = st.lists(ALPHABET, max_size=30).map("".join)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"payload{' ' * 50_000}z", f"payload ={' ' * 50_000}z", f"[bload,\nb\\{',' * 50_000}x\n]"],
+)
+def test_long_runs(text: str) -> None:
+    """A long run of what may stand around bytes is read in one pass."""
+    started = time.process_time()
+    read(text)
+    assert time.process_time() - started < 2
+
+
+def test_many_fragments() -> None:
+    """Payloads that break off before many lines of bytes cost one look each."""
+    block = "\n".join([f"9c{HEX[2:]}0102030405dd0000ffff", *["01" * 250] * 62])
+    started = time.process_time()
+    assert 64 * 63 == len(read("\n".join([block] * 64)))
+    assert time.process_time() - started < 4
 
 
 class TestAnything:

@@ -17,6 +17,7 @@ from pytest_loadwire.siblings import (
     SENTINEL,
     Sibling,
     is_load_stat,
+    lookalike,
     recognise_frames,
     recognise_payload,
 )
@@ -33,6 +34,7 @@ STORED = {
     "block_size": 2,
     "lora_id": None,
 }
+MSGPACK = {"kv-events", "load-snapshot", "load-stat-map"}
 SNAPSHOT = {"timestamp": 1.5, "num_running_reqs": 5, "num_used_tokens": 100, "memory": [1, 2, 3, 4]}
 
 
@@ -65,7 +67,7 @@ PAYLOADS = [
     ("one event as a map", packed(STORED), "kv-events", "one BlockStored"),
     ("a snapshot", packed(SNAPSHOT), "load-snapshot", "a LoadSnapshot"),
     ("an idle snapshot", b"\x80", "load-snapshot", "an empty map"),
-    ("a snapshot that is cut", packed(SNAPSHOT)[:-3], "load-snapshot", "a LoadSnapshot"),
+    ("a snapshot that is cut", packed(SNAPSHOT)[:-3], "load-snapshot", "names, which breaks off"),
     ("shared memory", b"SLNS\x02\x00\x01\x00", "load-snapshot", "shared-memory"),
     ("a map of fields", packed({"num_running_reqs": 1, "num_tokens": 2}), "load-stat-map", "a map"),
     ("a tagged map", packed({"type": "LoadStat"}), "load-stat-map", "a LoadStat"),
@@ -167,13 +169,22 @@ def test_no_reading_is_something_else(vector: object) -> None:
 
 @pytest.mark.parametrize(
     "data", [b"", b"\0", b"\x01", b"\x90", b"\xc0", b"\xff", b"{", b"\x93\x01\x02\x03",
-             b"ab", b"\x91\xdb\xff", b"\xc1",
+             b"ab", b"\x91\xdb\xff", b"\xc1", b"\xde\xad\xbe\xef", b"\xdf\0\0\0\1",
              packed([1.5, [1, 2]]), packed([1, []]), packed({"a": 1})]
 )  # fmt: skip
 def test_nothing_known(data: bytes) -> None:
     """Bytes that say nothing are called nothing."""
     assert recognise_payload(data) is None
     assert recognise_frames((b"load", SEQUENCE, data)) is None
+
+
+@pytest.mark.parametrize("data", [row[1] for row in PAYLOADS], ids=[row[0] for row in PAYLOADS])
+def test_the_hint_of_an_error_agrees(data: bytes) -> None:
+    """What an error's hint says it looks like is what it is recognised as."""
+    hint, found = lookalike(data), recognise_payload(data)
+    assert found is not None
+    assert hint is None or hint.startswith(f"it looks like {found.says}")
+    assert (hint is not None) == (found.kind in MSGPACK and b"SLNS" != data[:4])
 
 
 def test_no_frames() -> None:

@@ -17,6 +17,7 @@ from pytest_loadwire.commands.console import (
     print_json,
     say,
     say_failures,
+    verbatim,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _change_table(result: Breaking) -> Table:
         table.add_column(grade, justify="right", style=style)
     for rule, kind, counts in result.table:
         shown = [str(counts[grade] or "-") for grade in ("breaking", "additive", "wording")]
-        table.add_row(rule, kind, *shown)
+        table.add_row(verbatim(rule), kind, *shown)
     return table
 
 

@@ -18,6 +18,7 @@ from pytest_loadwire.commands.console import (
     print_json,
     say,
 )
+from pytest_loadwire.hextext.line import plain
 from pytest_loadwire.rules import RULES
 
 if TYPE_CHECKING:
@@ -41,20 +42,27 @@ _BYTES = 18
     metavar="N",
     help="Ask only routers of this revision; all of them by default.",
 )
+@click.option("--strict", is_flag=True, help="What is legal and odd makes exit status 1 as well.")
 @json_option
 @click.argument("text", nargs=-1, metavar="[HEX]...")
-def explain(text: tuple[str, ...], revision: int | None, as_json: bool) -> None:
+def explain(text: tuple[str, ...], revision: int | None, strict: bool, as_json: bool) -> None:
     """Explain a payload or a message byte by byte, and what is wrong with it.
 
     HEX is hex in any spelling (0x, \\x, blanks, colons), a Python bytes literal, a hex dump or
-    base64; three frames in one line, in three lines or as a list; - is standard input. Quote
-    it for the shell. Exit status 0: it conforms. 1: it does not. 2: no bytes were found.
+    base64; three frames in one line, in three lines or as a list; a line of a log with such a
+    thing in it. Quote it for the shell. Several may be given: each argument, and each line, is
+    one, unless three of them are the frames of a message. - is standard input, and so is no
+    argument at all.
+
+    Exit status 0: all conform, be they odd or not. 1: some do not; with --strict also where one
+    conforms and is odd, such as more tokens than the capacity holds. 2: no bytes were found in
+    any of them, or the call is wrong.
 
     \b
     Example:
       loadwire explain 96a84c6f6164537461740703cd0400cd200002
       loadwire explain 6c6f6164 0000000000000007 96a84c6f61645374...
-      grep payload= router.log | loadwire explain -
+      grep payload= router.log | loadwire explain --strict -
     """
     from pytest_loadwire.explain import explain_piece
     from pytest_loadwire.wire import REVISIONS
@@ -67,9 +75,11 @@ def explain(text: tuple[str, ...], revision: int | None, as_json: bool) -> None:
         raise click.UsageError("nothing to explain: give hex, or - and standard input")
     asked = tuple(REVISIONS) if revision is None else (revision,)
     found = [explain_piece(piece, revisions=asked) for piece in pieces]
-    ok = all(each.ok for each in found)
+    passed = [each.ok and not (strict and each.odd) for each in found]
+    ok = all(passed)
     if as_json:
-        print_json({"ok": ok, "explanations": [each.to_json() for each in found]})
+        told = [{**each.to_json(), "ok": good} for each, good in zip(found, passed, strict=True)]
+        print_json({"ok": ok, "odd": any(each.odd for each in found), "explanations": told})
     else:
         console = Console()
         for number, each in enumerate(found, 1):
@@ -108,11 +118,13 @@ def _joined(arguments: Sequence[str]) -> str:
 
 def _show(console: Console, told: Explanation) -> None:
     style = "bold green" if told.ok else "bold red"
+    if told.ok and told.odd:
+        style = "bold yellow"
     if not told.ok and told.problem is None and not any(_refuses(v) for v in told.readers.values()):
         style = "bold yellow"
     _wrapped(console, told.summary, style=style)
     if told.problem is not None:
-        _block(console, "text", _printable(told.text))
+        _block(console, "text", plain(told.text))
     elif told.form != "bytes":
         size = sum(len(frame.raw) for frame in told.frames)
         count = len(told.frames)
@@ -151,7 +163,7 @@ def _verdict(console: Console, told: Explanation) -> None:
     if fault is not None:
         where = f" at {fault.where}" if fault.where else ""
         _block(console, "breaks", f"{fault.rule} {fault.reason}{where}", "red")
-        _block(console, "", f"expected {_printable(fault.expected)}, got {_printable(fault.got)}")
+        _block(console, "", f"expected {plain(fault.expected)}, got {plain(fault.got)}")
         _block(console, "rule", RULES.get(fault.rule, ""))
         if told.hazard is not None:
             _block(console, "hazard", f"{told.hazard}: {told.hazard_text}")
@@ -166,7 +178,10 @@ def _verdict(console: Console, told: Explanation) -> None:
         _block(console, "engine", f"no engine may send this ({reason})")
     said: dict[str, list[int]] = {}
     for revision, verdict in told.readers.items():
-        said.setdefault(_reads(told, verdict), []).append(revision)
+        text = _reads(told, verdict)
+        for further in told.further.get(revision, ()):
+            text += f"; if it accepts, also {_reads(told, further)}"
+        said.setdefault(text, []).append(revision)
     for text, revisions in said.items():
         who = " and ".join(map(str, revisions))
         plural = "revisions" if len(revisions) > 1 else "revision"
@@ -216,8 +231,9 @@ def _table(console: Console, frame: Frame, title: str) -> None:
             more = sum(len(row.raw) for row in left_out)
             say(
                 console,
-                f"  {left_out[0].offset:>5}  ... {more} more bytes in {len(left_out)} rows, from "
-                f"byte {left_out[0].offset} on (--json has them)",
+                f"  {left_out[0].offset:>5}  ... {more} more byte{'s' * (more != 1)} in "
+                f"{len(left_out)} row{'s' * (len(left_out) != 1)}, from byte "
+                f"{left_out[0].offset} on (--json has them)",
                 "dim",
             )
 
@@ -273,9 +289,3 @@ def _wrapped(console: Console, text: str, *, label: str = "", style: str = "") -
     )
     for line in lines or [label]:
         say(console, line, style)
-
-
-def _printable(text: str) -> str:
-    """A text in ASCII, so that any terminal shows it and none obeys it."""
-    escaped = text.encode("ascii", "backslashreplace").decode("ascii")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in escaped)

@@ -17,6 +17,7 @@ from pytest_loadwire.commands.console import (
     json_option,
     print_json,
     say,
+    verbatim,
 )
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _show_worker(console: Console, worker: WorkerPlan, *, every_rank: bool, is_o
     name = "" if is_one else f"{worker.args.name}: "
     ranks = worker.layout.dp_size
     title = f"{name}{ranks} rank{'s' * (ranks != 1)}, HTTP on {worker.args.host}:{worker.args.port}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=verbatim(title, "table.title"), title_justify="left")
     table.add_column("rank", style="bold")
     for heading in ("KV events", "replay", "load"):
         table.add_column(heading)

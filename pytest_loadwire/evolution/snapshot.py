@@ -217,10 +217,18 @@ def _revisions(manifest: Mapping[str, Any], label: str) -> dict[int, Fields]:
     read: dict[int, Fields] = {}
     for number, fields in revisions.items():
         known = isinstance(fields, list) and all(
-            isinstance(f, dict) and isinstance(f.get("name"), str) for f in fields
+            isinstance(f, dict)
+            and isinstance(f.get("name"), str)
+            and isinstance(f.get("type", ""), str)
+            and isinstance(f.get("unit", ""), str)
+            for f in fields
         )
         if not number.isascii() or not number.isdigit() or not known or not fields:
             raise SnapshotError(f"{label}: manifest.json has no list of fields for {number!r}")
+        if len({f["name"] for f in fields}) < len(fields):
+            raise SnapshotError(
+                f"{label}: manifest.json has two fields of one name in revision {number}"
+            )
         # What an older manifest did not say is what all fields were.
         read[int(number)] = [{"type": "count", "unit": "", **f} for f in fields]
     return dict(sorted(read.items()))

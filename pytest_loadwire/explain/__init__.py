@@ -8,6 +8,7 @@ Verdicts are those of `wire`, for every revision's engine and router.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,10 @@ from pytest_loadwire.exact import RANK_FIELD
 from pytest_loadwire.explain import grading, hazards, oddities
 from pytest_loadwire.explain.table import Frame, Row, message_frames, payload_frame
 from pytest_loadwire.hextext import Piece, read
+from pytest_loadwire.hextext.line import plain
 from pytest_loadwire.rules import RULES, Hazard, Policy, Reason
 from pytest_loadwire.siblings import Sibling, recognise_frames, recognise_payload
-from pytest_loadwire.vectors import Reject, Verdict
+from pytest_loadwire.vectors import Declare, Reject, Verdict
 from pytest_loadwire.wire import REVISIONS
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ __all__ = [
     "explain_piece",
     "explain_text",
 ]
+
+_OF_KV_EVENTS = ("kv-events", "replay-sentinel")
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,21 @@ class Fault:
     field: str | None
 
     @classmethod
-    def of(cls, error: WireError) -> Fault:
-        """The fault that an error names."""
+    def of(cls, error: WireError, sibling: Sibling | None = None) -> Fault:
+        """The fault that an error names.
+
+        Args:
+            error: What is wrong.
+            sibling: What else it is. A message of the KV-event stream breaks rule F5, whichever
+                of its bytes gives it away.
+        """
+        error = copy(error)
+        if sibling is not None and sibling.kind in _OF_KV_EVENTS:
+            error.rule = "F5"
         return cls(
             error.rule,
             error.reason,
-            str(error).encode("ascii", "backslashreplace").decode(),
+            plain(str(error)),
             error.expected,
             error.got,
             error.frame,
@@ -95,7 +108,7 @@ class Fault:
     def brief(self) -> str:
         """What is wrong in a few words, without a full stop."""
         name = self.field or (None if self.element is None else f"element {self.element}")
-        got = self.got.encode("ascii", "backslashreplace").decode()
+        got = plain(self.got)
         said = {
             Reason.MALFORMED: f"{name or 'the first byte'} is no msgpack",
             Reason.TRUNCATED: f"the bytes end where {name or 'the payload'} should be",
@@ -104,7 +117,7 @@ class Fault:
             Reason.TOO_SHORT: f"{name} is missing",
             Reason.BAD_TYPE: f"{name} is {got}, and not an unsigned integer",
             Reason.OUT_OF_RANGE: f"{name} is {got}, which is below zero",
-            Reason.TRAILING_BYTES: f"{got} stand behind the array",
+            Reason.TRAILING_BYTES: f"{got} behind the array",
             Reason.FRAME_COUNT: f"{got} frame{'s' * (got != '1')} instead of 3",
             Reason.BAD_TOPIC: f"the topic is {got}, and not {self.expected}",
             Reason.BAD_SEQ_LENGTH: f"the sequence has {got}, and not 8",
@@ -112,8 +125,6 @@ class Fault:
             Reason.EXTRA_ELEMENTS: f"the array has {got} elements, more than any known revision",
             Reason.NOT_CANONICAL: f"{name or 'the array header'} has a shorter spelling",
         }[self.reason]
-        if self.reason is Reason.TRAILING_BYTES and got.startswith("1 "):
-            said = "1 more byte stands behind the array"
         return f"{said} ({self.rule} {self.reason})"
 
 
@@ -125,6 +136,7 @@ class Explanation:
         frames: The frames of a message, or one payload; none where nothing could be read.
         message: Whether they are the frames of a message.
         readers: What a router of each revision makes of it.
+        further: Further policies on which that depends, where a router goes on by the first one.
         engine: The revision whose engines may send this, or None.
         engine_fault: Why no engine may, or None.
         fault: What the newest router refuses, or else `engine_fault`.
@@ -143,6 +155,7 @@ class Explanation:
     frames: tuple[Frame, ...] = ()
     message: bool = False
     readers: dict[int, Verdict] = field(default_factory=dict)
+    further: dict[int, tuple[Declare, ...]] = field(default_factory=dict)
     engine: int | None = None
     engine_fault: Fault | None = None
     fault: Fault | None = None
@@ -164,14 +177,21 @@ class Explanation:
         return self.engine is not None and not refused
 
     @property
+    def odd(self) -> bool:
+        """Whether something is legal and still cannot be meant, as `warnings` say."""
+        return bool(self.warnings)
+
+    @property
     def summary(self) -> str:
         """The verdict in one line, without a full stop."""
         what = "message" if self.message else "payload"
         if self.problem is not None:
             return f"CANNOT BE READ as bytes: {self.problem}"
         if self.ok and self.engine is not None:
-            odd = ", but it is odd (below)" if self.warnings else ""
-            return f"CONFORMS: a {what} as an engine of revision {self.engine} sends it{odd}"
+            if self.warnings:
+                more = f" (and {len(self.warnings) - 1} more)" if len(self.warnings) > 1 else ""
+                return f"CONFORMS in form, but odd: {self.warnings[0]}{more}"
+            return f"CONFORMS: a {what} as an engine of revision {self.engine} sends it"
         if self.sibling is not None:
             return f"NO LOAD MESSAGE: {self.sibling.says}"
         fault = self.fault
@@ -189,6 +209,7 @@ class Explanation:
         """All of it for machines: verdicts as in ``golden/``, bytes as hex."""
         return {
             "ok": self.ok,
+            "odd": self.odd,
             "summary": self.summary,
             "line": self.line,
             "text": self.text,
@@ -207,6 +228,10 @@ class Explanation:
             "readers": {
                 str(revision): msgspec.to_builtins(verdict)
                 for revision, verdict in self.readers.items()
+            },
+            "further": {
+                str(revision): msgspec.to_builtins(declared)
+                for revision, declared in self.further.items()
             },
             "warnings": list(self.warnings),
         }
@@ -305,9 +330,10 @@ def _explained(
         frames=frames,
         message=message,
         readers={revision: grade.verdict for revision, grade in grades.items()},
+        further={revision: grade.further for revision, grade in grades.items() if grade.further},
         engine=engine,
-        engine_fault=None if engine_error is None else Fault.of(engine_error),
-        fault=None if error is None else Fault.of(error),
+        engine_fault=None if engine_error is None else Fault.of(engine_error, sibling),
+        fault=None if error is None else Fault.of(error, sibling),
         hazard=hazard,
         hazard_text=""
         if error is None or hazard is None

@@ -32,10 +32,12 @@ class Grade(NamedTuple):
     Attributes:
         verdict: A router's verdict.
         error: Why it refuses, or would refuse if that is its policy.
+        further: What else depends on a policy where it goes on by the one that ``verdict`` names.
     """
 
     verdict: Verdict
     error: WireError | None = None
+    further: tuple[Declare, ...] = ()
 
 
 def router(payload: bytes, revision: int) -> Grade:
@@ -64,12 +66,12 @@ def router_of_message(frames: Sequence[bytes], revision: int) -> Grade:
             payload = frames[-1] if frames else b""
             return Grade(_reject(error, payload), error)
         sequence = int.from_bytes(frames[1], "big", signed=True)
-    verdict, refusal = router(frames[2], revision)
+    verdict, refusal, further = router(frames[2], revision)
     if refusal is not None:
         refusal.frame = 2
     if isinstance(verdict, Declare):
-        outcomes = {answer: _framed(each, sequence) for answer, each in verdict.outcomes.items()}
-        return Grade(Declare(verdict.policy, outcomes), refusal)
+        declared = tuple(_declared(each, sequence) for each in (verdict, *further))
+        return Grade(declared[0], refusal, declared[1:])
     return Grade(_framed(verdict, sequence), refusal)
 
 
@@ -116,6 +118,11 @@ def readings(verdict: Verdict) -> list[Accept]:
 def _taken(payload: bytes, revision: int, stat: wire.LoadStatRev1) -> Grade:
     taken = _accept(stat)
     values = wire.to_dict(stat)
+    length = array_length(payload)
+    grade = Grade(taken)
+    if len(values) + 1 < length <= len(REVISIONS[revision].__struct_fields__):
+        partial, partly = _partial(payload, revision, length)
+        grade = Grade(Declare(Policy.PARTIAL_TAIL, {"older": taken, "partial": partial}), partly)
     for element, (name, value) in enumerate(values.items(), 1):
         if value is not None and value > MAX_I64:
             error = WireError(
@@ -128,12 +135,13 @@ def _taken(payload: bytes, revision: int, stat: wire.LoadStatRev1) -> Grade:
             )
             refused = _reject(error, payload)
             outcomes: dict[str, Accept | Reject] = {"accept": taken, "reject": refused}
-            return Grade(Declare(Policy.COUNT_ABOVE_I64, outcomes), error)
-    length = array_length(payload)
-    if len(values) + 1 < length <= len(REVISIONS[revision].__struct_fields__):
-        partial, error_ = _partial(payload, revision, length)
-        return Grade(Declare(Policy.PARTIAL_TAIL, {"older": taken, "partial": partial}), error_)
-    return Grade(taken)
+            return Grade(Declare(Policy.COUNT_ABOVE_I64, outcomes), error, _declares(grade))
+    return grade
+
+
+def _declares(grade: Grade) -> tuple[Declare, ...]:
+    """The policies on which a verdict depends."""
+    return (grade.verdict, *grade.further) if isinstance(grade.verdict, Declare) else ()
 
 
 def _partial(
@@ -155,7 +163,8 @@ def _refused(payload: bytes, revision: int, error: WireError) -> Grade:
     policy, mended = _mended(payload, revision, error)
     if policy is None:
         return Grade(refused, error)
-    taken = next(iter(readings(router(mended, revision).verdict)), None)
+    behind = router(mended, revision)
+    taken = next(iter(readings(behind.verdict)), None)
     if taken is None:
         return Grade(refused, error)
     if policy is Policy.NIL_TAIL:
@@ -165,7 +174,8 @@ def _refused(payload: bytes, revision: int, error: WireError) -> Grade:
             for element, (name, value) in enumerate(taken.value.items(), 1)
         }
         taken = Accept(taken.revision, kept)
-    return Grade(Declare(policy, {"accept": taken, "reject": refused}), error)
+    outcomes: dict[str, Accept | Reject] = {"accept": taken, "reject": refused}
+    return Grade(Declare(policy, outcomes), error, _declares(behind))
 
 
 def _mended(payload: bytes, revision: int, error: WireError) -> tuple[Policy | None, bytes]:
@@ -251,6 +261,11 @@ def _reject(error: WireError, payload: bytes, revision: int = _LATEST) -> Reject
         hazard_in(error, payload, revision),
         error.frame,
     )
+
+
+def _declared(verdict: Declare, sequence: int) -> Declare:
+    outcomes = {answer: _framed(each, sequence) for answer, each in verdict.outcomes.items()}
+    return Declare(verdict.policy, outcomes)
 
 
 def _framed(verdict: Accept | Reject, sequence: int) -> Accept | Reject:

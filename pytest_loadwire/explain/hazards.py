@@ -7,7 +7,7 @@ negative one, and compares no tag. What it then reads decides what it does to tr
 from __future__ import annotations
 
 from pytest_loadwire.errors import WireError
-from pytest_loadwire.exact import RANK_FIELD
+from pytest_loadwire.exact import RANK_FIELD, array_length
 from pytest_loadwire.explain.elements import NAMES
 from pytest_loadwire.judge import hazard_of
 from pytest_loadwire.rules import HAZARD_TEXT, Hazard, Reason
@@ -94,7 +94,7 @@ def words(error: WireError, payload: bytes, hazard: Hazard) -> str:
     reason, name = error.reason, error.field
     if name is None and error.element is not None and error.element < len(NAMES):
         name = NAMES[error.element]
-    told = HAZARD_TEXT[hazard]
+    told = _told(reason, hazard)
     if reason is Reason.FRAME_COUNT:
         return (
             "a receive loop that takes frames by position decodes the wrong one and fills in "
@@ -129,7 +129,8 @@ def words(error: WireError, payload: bytes, hazard: Hazard) -> str:
             return f"a decoder that fills in what is missing reads zeros: {told}"
         if name == RANK_FIELD:
             return f"a decoder that fills in what is missing reads rank 0: {told}"
-        return f"a decoder that fills in what is missing reads {name} = 0: {told}"
+        behind = _missing_behind(error, payload) if reason is Reason.TOO_SHORT else ""
+        return f"a decoder that fills in what is missing reads {name} = 0{behind}: {told}"
     if reason is Reason.OUT_OF_RANGE:
         return _out_of_range(error, name, told)
     if reason is Reason.BAD_TYPE:
@@ -137,6 +138,27 @@ def words(error: WireError, payload: bytes, hazard: Hazard) -> str:
         also = f"; one that converts reads {converted} and hides the fault" if converted else ""
         return f"a decoder that falls back to 0 reads {name} = 0: {told}{also}"
     return told
+
+
+def _told(reason: Reason, hazard: Hazard) -> str:
+    """What a hazard does; of a stale reading, which one is stale."""
+    if hazard is not Hazard.STALE:
+        return HAZARD_TEXT[hazard]
+    if reason is Reason.BAD_TOPIC:
+        return "the worker keeps an old reading, or none"
+    if reason in (Reason.BAD_SEQ_LENGTH, Reason.NEGATIVE_SEQ):
+        return "the worker keeps an old reading that looks fresh"
+    return "the reading looks fresh and is partly wrong"
+
+
+def _missing_behind(error: WireError, payload: bytes) -> str:
+    """How many elements are missing behind the first one, of the revision that was meant."""
+    length = array_length(payload)
+    sizes = sorted(len(kind.__struct_fields__) + 1 for kind in REVISIONS.values())
+    behind = next((size for size in sizes if size > length), length) - length - 1
+    if error.element != length or behind < 1:
+        return ""
+    return f", and 0 for the {behind} behind it" if behind > 1 else ", and 0 for the one behind it"
 
 
 def _out_of_range(error: WireError, name: str | None, told: str) -> str:

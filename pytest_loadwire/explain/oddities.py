@@ -33,14 +33,16 @@ def warnings(reading: Mapping[str, int | None], sequence: int | None = None) -> 
             "never worked, or something read an older message, filled it up and sent it on"
         )
     used, capacity = reading.get("num_tokens"), reading.get("max_total_num_tokens")
+    total = reading.get("num_total_tokens")
     if capacity == 0:
         yield (
             "max_total_num_tokens is 0, which means that the capacity is unknown: never divide by "
             "it"
         )
     if used is not None and capacity and used > capacity:
-        yield f"num_tokens {used} is above the capacity max_total_num_tokens {capacity}"
-    total = reading.get("num_total_tokens")
+        fits = used < _I64 and (total is None or capacity <= total)
+        why = ": are elements 3 and 4 swapped?" if fits else " (max_total_num_tokens)"
+        yield f"num_tokens {used} is above the capacity {capacity}{why}"
     if used is not None and total is not None and total < used:
         yield f"num_total_tokens {total} is below num_tokens {used}, which it includes"
     running, limit = reading.get("num_running_reqs"), reading.get("max_running_requests")
@@ -80,7 +82,7 @@ def cause(error: WireError, frames: tuple[bytes, ...]) -> str | None:
     if reason is Reason.BAD_TYPE:
         return _type(_token(payload, error.offset))
     if reason is Reason.OUT_OF_RANGE:
-        return "a subtraction that went below zero, or -1 for unknown" if "-" in error.got else None
+        return _below_zero(error.got)
     if reason is Reason.BAD_TAG:
         return _tag(_token(payload, error.offset))
     if reason is Reason.NOT_ARRAY:
@@ -100,6 +102,12 @@ def cause(error: WireError, frames: tuple[bytes, ...]) -> str | None:
     if reason is Reason.BAD_TOPIC and frames[:1] == (b"",):
         return "an engine that sends an empty topic; a router that subscribes to load gets nothing"
     return None
+
+
+def _below_zero(got: str) -> str | None:
+    if not got.startswith("-"):
+        return None
+    return "a subtraction that went below zero" + ", or -1 for unknown" * (got == "-1")
 
 
 def _cut(payload: bytes, element: int) -> str:

@@ -7,6 +7,7 @@ from itertools import islice
 
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.explain.elements import MEANINGS, NAMES
+from pytest_loadwire.hextext.line import plain
 from pytest_loadwire.siblings import Sibling, is_load_stat
 from pytest_loadwire.tokens import Kind, Token, TokenError, is_array_marker, read_token, walk
 from pytest_loadwire.wire import REVISIONS, TOPIC
@@ -186,7 +187,7 @@ def _row(
     raw = data[token.start : token.end]
     label = keys.label(depth, token)
     name = token.describe() if _is_container(token) else token.format
-    value = "" if _is_container(token) else _ascii(token.describe())
+    value = "" if _is_container(token) else plain(token.describe())
     if depth == 1 and element is not None:
         known = names[element] if element < len(names) else ""
         meaning = MEANINGS.get(known) if names is NAMES else None
@@ -200,14 +201,14 @@ def _row(
             raw,
             depth,
             element,
-            known or label or "unknown element",
+            known or "unknown element",
             value,
             meaning.unit if meaning and token.kind is Kind.INT else "",
             meaning.text if meaning and counts else "",
         )
     if label and _is_container(token):
         value = name
-    return Row(token.start, raw, depth, None, _ascii(label) or name, value)
+    return Row(token.start, raw, depth, None, plain(label) or name, value)
 
 
 def _is_container(token: Token) -> bool:
@@ -266,7 +267,3 @@ def _blamed(rows: list[Row], error: WireError | None) -> list[Row]:
         row if index != found else Row(**{**vars(row), "fault": True})
         for index, row in enumerate(rows)
     ]
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode("ascii")

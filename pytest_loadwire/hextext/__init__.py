@@ -139,29 +139,41 @@ def _together(lines: list[tuple[int, str, Line | str]]) -> list[Piece]:
 
 
 def _wrapped(line: Line, further: Sequence[Line | str]) -> tuple[int, Line] | None:
-    """A payload that breaks off, if the lines behind it make it whole to the byte."""
-    if line.message or not _is_cut(line.parts[0]):
+    """A payload that breaks off, if the lines behind it make it whole."""
+    first = line.parts[0]
+    if line.message or not _ends(first) > len(first):
         return None
-    joined = line.parts[0]
-    for count, behind in enumerate(further, 2):
+    joined = first
+    sizes: list[int] = []
+    for behind in further:
         if not isinstance(behind, Line) or behind.message or is_load_stat(behind.parts[0]):
-            return None
+            break
+        if len(joined) + len(behind.parts[0]) > _MOST_WRAPPED:
+            break
         joined += behind.parts[0]
-        if len(joined) > _MOST_WRAPPED:
-            return None
-        if not _is_cut(joined):
+        sizes.append(len(joined))
+    # One look at all of it: looking again after each line takes as many looks as there are lines.
+    end = _ends(joined)
+    for count, size in enumerate(sizes, 2):
+        if size >= end:
             note = f"{count} pieces are joined: alone the first one breaks off"
-            return count, Line(line.form, (joined,), notes=(*line.notes, note))
+            return count, Line(line.form, (joined[:size],), notes=(*line.notes, note))
     return None
 
 
-def _is_cut(data: bytes) -> bool:
-    """Whether a LoadStat, perhaps behind topic and sequence, breaks off."""
-    payload = data[12:] if data[:4] == TOPIC else data
+def _ends(data: bytes) -> int:
+    """Where a LoadStat, perhaps behind topic and sequence, ends or goes wrong.
+
+    A number above the length of ``data`` where it breaks off, and 0 where it is no LoadStat.
+    """
+    start = 12 if data[:4] == TOPIC else 0
+    payload = data[start:]
+    if not is_load_stat(payload):
+        return 0
     try:
-        return is_load_stat(payload) and item_end(payload, 0) > len(payload)
+        return start + item_end(payload, 0)
     except TokenError as error:
-        return error.reason == "truncated"
+        return len(data) + 1 if error.reason == "truncated" else start + error.offset + 1
 
 
 def _piece(number: int, line: Line, text: str) -> Piece:
@@ -189,9 +201,11 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 # What languages and logs put in front of bytes: Vec[, []byte{, <Buffer, Uint8Array(22) [, payload=
 _TYPE = re.compile(
     r"^\W*(?:\w+::)*(?:u?int8_t|uint8|byte|u8|vec|buffer|bytes|bytearray|uint8array|bytestring|hex|"
-    r"payload|frame|message|data)\b!?(?:\(\d+\))?\s*[:=]?\s*(?=[\[{(<\"'0-9a-fA-F])",
+    r"payload|frame|message|data)\b!?(?:\(\d+\))?\s*(?:[:=]\s*)?(?=[\[{(<\"'0-9a-fA-F])",
     re.IGNORECASE,
 )
+# 4) in front of an item; a bracket that closes has none that opens before it.
+_NUMBER = re.compile(r"^\s*\d{1,4}\)(?=\s)")
 
 
 def _line(text: str) -> Line | str:
@@ -205,8 +219,9 @@ def _line_of(text: str) -> Line:
     found = literals(text)
     if found is not None:
         return found
-    # Blanks in place of a type's name keep the columns right.
+    # Blanks in place of a type's name, or of a list's number, keep the columns right.
     text = _TYPE.sub(lambda match: " " * len(match[0]), text)
+    text = _NUMBER.sub(lambda match: " " * len(match[0]), text)
     found = escapes(text) or decimals(text)
     if found is not None:
         return found

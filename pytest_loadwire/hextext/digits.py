@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import string
 from base64 import b64decode
+from typing import TYPE_CHECKING
 
 from pytest_loadwire.hextext.line import AROUND, TOPIC, Line, Unreadable, said, whole
 from pytest_loadwire.siblings import is_load_stat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _TOKEN = re.compile(r"[^\s,;'\"`<>()\[\]{}]+")
 _CUT = re.compile(r"\.{2,}|\u2026")
@@ -43,6 +47,8 @@ def hex_digits(text: str) -> Line:
     if len(tokens) > 1 and _digits(tokens[0][1]) == TOPIC.hex() and not _is_grouped(tokens):
         parts = tuple(_joined([token], notes) for token in tokens)
         return Line("hex", parts, message=True, notes=tuple(notes))
+    if len(tokens) == 3 and (three := _three([_digits(token) for _, token in tokens])):
+        return Line("hex", three, message=True, notes=(*notes, _IN_A_ROW))
     return Line("hex", (_joined(tokens, notes),), notes=tuple(notes))
 
 
@@ -113,6 +119,38 @@ def _joined(tokens: list[tuple[int, str]], notes: list[str]) -> bytes:
     )
 
 
+_IN_A_ROW = (
+    "three runs of hex in a row, the middle one of 8 bytes: taken as topic, sequence and payload"
+)
+_PICKED = "the hex was picked out of a line of other words"
+
+
+def _three(runs: Sequence[str]) -> tuple[bytes, ...] | None:
+    """Three runs of digits as the frames of a message, or None where they may be one string."""
+    if len(runs[1]) != 16 or any(not run or len(run) % 2 for run in runs):
+        return None
+    topic, sequence, payload = map(bytes.fromhex, runs)
+    # Groups of 8 bytes, as some programs print them, are a string's.
+    if is_load_stat(topic + sequence + payload) or (len(topic) == 8 and not is_load_stat(payload)):
+        return None
+    return topic, sequence, payload
+
+
+def _in_a_row(words: Sequence[str]) -> tuple[bytes, ...] | None:
+    """The frames of a message between other words, or None where there are none, or several."""
+    found: list[tuple[bytes, ...]] = []
+    for first in range(len(words) - 2):
+        three = [TOPIC.hex() if words[first] == "load" else words[first], *words[first + 1 :][:2]]
+        runs = [run[1] for run in map(_RUN.fullmatch, three) if run]
+        frames = _three(runs) if len(runs) == 3 else None
+        if frames is not None and frames[0] == TOPIC:
+            return frames
+        if frames is not None:
+            found.append(frames)
+    read = [frames for frames in found if is_load_stat(frames[2])] or found
+    return read[0] if len(read) == 1 else None
+
+
 _WORD = re.compile(r"[^\s=:,;'\"`<>()\[\]{}|]+")
 _RUN = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})+)")
 _TAG = "a84c6f616453746174"
@@ -121,13 +159,17 @@ _TAG = "a84c6f616453746174"
 def from_log(text: str) -> Line | None:
     """The hex in a line of other words, where it can be no other than this."""
     runs: list[str] = []
-    for word in _WORD.findall(text):
+    words = _WORD.findall(text)
+    for word in words:
         run = _RUN.fullmatch(word)
         if run and len(run[1]) >= 8:
             runs.append(run[1].lower())
         elif _nearly_hex(word):
             return None
-    note = ("the hex was picked out of a line of other words",)
+    row = _in_a_row(words)
+    if row is not None:
+        return Line("hex", row, message=True, notes=(_PICKED, _IN_A_ROW))
+    note = (_PICKED,)
     if TOPIC.hex() in runs and len(runs) > 1:
         frames = runs[runs.index(TOPIC.hex()) :][:3]
         return Line("hex", tuple(map(bytes.fromhex, frames)), message=True, notes=note)

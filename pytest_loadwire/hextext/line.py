@@ -41,6 +41,11 @@ def whole(form: str, data: bytes, notes: Sequence[str] = ()) -> Line:
     return Line(form, (data,), notes=tuple(notes))
 
 
+def plain(text: str) -> str:
+    """A text in ASCII and escapes, so that any terminal shows it and none obeys it."""
+    return "".join(c if " " <= c <= "~" else c.encode("unicode_escape").decode() for c in text)
+
+
 def said(text: str) -> str:
     """Some of a text, quoted, in ASCII."""
     return ascii(text if len(text) <= 40 else f"{text[:40]}...")

@@ -106,7 +106,7 @@ def unquoted(lines: Sequence[str]) -> Line | None:
     """A Python list of frames whose quotes a shell took away, one frame in each line."""
     parts: list[bytes] = []
     for line in lines:
-        match = re.fullmatch(r"[\[(]?b(load|(?=\\).*?)[,\])]*", line.strip())
+        match = re.fullmatch(r"[\[(]?b(load|\\.*)", line.strip().rstrip(",])"))
         if match is None:
             return None
         found = Line("", (TOPIC,)) if match[1] == "load" else escapes(match[1])

@@ -112,8 +112,10 @@ FLAGS = tuple(name for flag in _FLAGS.values() for name in flag.names)
 _MISSPELT = ("--kv-events-config", "--load-publish-endpoint")
 _NEAR = 0.75
 
+# Linux takes no longer argument, and shlex needs a minute for ten times as much.
+_MOST_LINE = 1 << 17
 _LAUNCHERS = re.compile(r"sglang\.launch_server|(.*/)?launch_server\.py")
-_TEMPLATE = re.compile(r"\$[A-Za-z_{(][^\s\"']*|\{\{.*?\}\}|<[A-Za-z_]+>")
+_TEMPLATE = re.compile(r"\$[A-Za-z_{(][^\s\"']*|\{\{(?:(?!\{\{).)*?\}\}|<[A-Za-z_]+>")
 
 
 def parse_worker(arguments: Sequence[str], name: str = "worker 1") -> LaunchArgs:
@@ -195,7 +197,7 @@ def read_script(text: str) -> Script:
     A line without any flag that is looked at and without SGLang's launcher is passed over.
 
     Raises:
-        LaunchArgsError: The quotes of a line do not close.
+        LaunchArgsError: The quotes of a line do not close, or it is longer than a command can be.
     """
     commands, skipped = [], []
     for number, line in _logical_lines(text):
@@ -219,6 +221,8 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
     kept, quote, start, number = "", "", 1, 1
     at, text = 0, text.replace("\r\n", "\n") + "\n"
     while at < len(text):
+        if len(kept) > _MOST_LINE:
+            raise LaunchArgsError(f"line {start} is longer than any launch command")
         here, at = text[at], at + 1
         number += here == "\n"
         if here == "\\" and quote != "'":

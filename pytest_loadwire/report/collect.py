@@ -295,12 +295,12 @@ def _describe(kind: type[Any], name: str) -> dict[str, Any]:
     declared = [getattr(one, "policies", None) for one in (reader, kind)]
     policies = {k: v for one in declared if isinstance(one, Mapping) for k, v in one.items()}
     return {
-        "implementation": str(kind.implementation or ""),
+        "implementation": plain(kind.implementation or ""),
         "name": name,
         "contract": contract.__name__,
         "side": _side(kind, contract.__name__),
         "revision": revision if isinstance(revision, int) else None,
-        "policies": {str(policy): str(answer) for policy, answer in policies.items()},
+        "policies": {plain(policy): plain(answer) for policy, answer in policies.items()},
         "deviations": [_declared(deviation) for deviation in kind.deviations],
         "versions": record.versions(),
     }
@@ -309,7 +309,7 @@ def _describe(kind: type[Any], name: str) -> dict[str, Any]:
 def _declared(deviation: Any) -> dict[str, Any]:
     return {
         **{key: plain(getattr(deviation, key, "")) for key in ("rule", "deed", "reason")},
-        "cases": [str(pattern) for pattern in getattr(deviation, "cases", [repr(deviation)])],
+        "cases": [plain(pattern) for pattern in getattr(deviation, "cases", [repr(deviation)])],
     }
 
 

@@ -179,7 +179,8 @@ def _groups(columns: Sequence[Column]) -> Iterator[Group]:
                 found.setdefault(kind, []).append((one, case))
             elif case["outcome"] == "stale":
                 found.setdefault(merge.OUT_OF_DATE, []).append((one, case))
-    order = [*RULES, NO_RULE]
+    # A rule that a newer kit has brought comes last.
+    order = {rule: place for place, rule in enumerate([*RULES, NO_RULE])}
     means = {hazard.value: text for hazard, text in HAZARD_TEXT.items()}
     means |= {merge.NO_VERDICT: _UNJUDGED, merge.OUT_OF_DATE: _STALE}
     room = MOST_DETAIL
@@ -190,7 +191,7 @@ def _groups(columns: Sequence[Column]) -> Iterator[Group]:
         for column, case in found[name]:
             alike.setdefault((case["rule"], column.number), []).append((column, case))
         clusters = []
-        for rule, number in sorted(alike, key=lambda key: (order.index(key[0]), key[1])):
+        for rule, number in sorted(alike, key=lambda key: (order.get(key[0], len(order)), key)):
             pairs = alike[rule, number]
             shown = []
             for column, case in pairs[:MOST_ALIKE]:
@@ -239,7 +240,7 @@ def _size(entry: Shown) -> int:
 
 def _blocks(about: Bytes | None, side: str) -> list[tuple[str, str]]:
     """The bytes of a case line by line, and beside them those that they should have been."""
-    if about is None:
+    if about is None or not (about["frames"] or about["against"]):
         return []
     frames = [bytes.fromhex(frame) for frame in about["frames"]]
     if about["against"] is not None and not about["message"]:

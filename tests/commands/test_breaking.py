@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -105,6 +106,23 @@ def test_breaking_change(invoke: Invoke, swapped: Path):
     ) in done.output
     assert "rollout: neither: not without downtime" in done.output
     assert "it breaks: 2 breaking" == done.output.splitlines()[-1]
+
+
+def test_names_of_others(invoke: Invoke, tmp_path: Path):
+    """What a folder calls its rules and vectors is shown to the letter, whatever it is."""
+
+    def rename(state: dict[str, Any]) -> None:
+        vector = dict(
+            state["payloads"]["vectors"][0], id="\x1b[2J", rule="[/x]", why="\x1b]0;x\x07"
+        )
+        state["payloads"]["vectors"].append(vector)
+
+    theirs = write_state(tmp_path / "theirs", rename)
+    for states in ((folder(), theirs), (theirs, folder())):
+        done = invoke("breaking", *states)
+        assert done.exception is None or isinstance(done.exception, SystemExit)
+        assert "[/x]" in done.output
+        assert "\x1b" not in done.output
 
 
 def test_json(invoke: Invoke, old: Path, swapped: Path):

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_loadwire.commands import loadwire
 from pytest_loadwire.commands.explain import MOST_ROWS
 from pytest_loadwire.vectors import load
-from tests.commands.conftest import Invoke
+
+Invoke = Callable[..., Result]
 
 GOLDEN = load()
 REV1 = "96a84c6f6164537461740703cd0400cd200002"
@@ -69,7 +71,7 @@ def test_page(invoke: Invoke) -> None:
         (tuple(f"0x{REV1[i : i + 2]}," for i in range(0, 38, 2)), 0, "CONFORMS: a payload"),
         ((repr(bytes.fromhex(REV1)),), 0, "CONFORMS: a payload"),
         ((TRIMMED,), 1, "NOT CONFORMING: routers may read it, no engine may send it"),
-        (("80",), 1, "NO LOAD MESSAGE: an empty map: a LoadSnapshot"),
+        (("80",), 1, "NO LOAD MESSAGE: an empty map, perhaps of a LoadSnapshot"),
         ((REV1[:-1],), 2, "CANNOT BE READ as bytes: 37 hex digits, an odd number"),
         (("HTTP/1.1 200 OK",), 2, "CANNOT BE READ as bytes: column 1: 'H' is no hex digit"),
         (("hello", "world"), 2, "1 of 2, line 1"),
@@ -126,6 +128,26 @@ class TestOptions:
         assert "column 1: 'z' is no hex digit" == unread["problem"]
         assert json.loads(invoke("explain", "--json", REV1).output)["ok"] is True
 
+    def test_strict(self, invoke: Invoke) -> None:
+        """What is odd and legal is told of, and with --strict it is not enough."""
+        odd = "96a84c6f6164537461740703cd2000cd040002"
+        headline = "CONFORMS in form, but odd: num_tokens 8192 is above the capacity 1024: are"
+        for options, status in (((), 0), (("--strict",), 1)):
+            for texts in ((odd,), (REV1, odd)):
+                result = invoke("explain", *options, *texts)
+                assert (status, True) == (
+                    result.exit_code,
+                    headline in " ".join(result.output.split()),
+                )
+                result = invoke("explain", "--json", *options, *texts)
+                found = json.loads(result.output)
+                assert (status, not status, True) == (result.exit_code, found["ok"], found["odd"])
+                told = found["explanations"]
+                assert (not status, True) == (told[-1]["ok"], told[-1]["odd"])
+            assert (True, False) == (told[0]["ok"], told[0]["odd"])
+        assert 0 == invoke("explain", "--strict", REV1).exit_code
+        assert json.loads(invoke("explain", "--json", "--strict", REV1).output)["odd"] is False
+
     def test_revision(self, invoke: Invoke) -> None:
         """Only the routers of one revision are asked."""
         partial = "97a84c6f6164537461740703cd0400cd200002cb0000000000000000"
@@ -143,6 +165,12 @@ class TestOptions:
         """The help has examples."""
         result = invoke("explain", "--help")
         assert "Example:\n    loadwire explain 96a84c6f" in result.output
+        text = " ".join(result.output.split())
+        assert "Several may be given" in text
+        assert "- is standard input" in text
+        for status in ("Exit status 0: ", " 1: ", " 2: "):
+            assert status in text
+        assert "--strict What is legal and odd" in text
 
 
 class TestPage:
@@ -159,7 +187,7 @@ class TestPage:
         output = " ".join(invoke("explain", "|".join(frames)).output.split())
         assert "NO LOAD MESSAGE: a batch of the KV-event stream" in output
         assert "load_endpoint_port_base + rank" in output
-        assert "breaks F2 bad-topic at frame 0" in output
+        assert "breaks F5 bad-topic at frame 0" in output
 
     def test_pasted_sibling(self, invoke: Invoke) -> None:
         """Text of another protocol is called by its name as well."""
@@ -173,6 +201,21 @@ class TestPage:
             "by its policy OmittedRank: with 'accept' it reads revision 1; with 'reject' it refuses"
             in output
         )
+
+    def test_two_policies(self, invoke: Invoke) -> None:
+        """Where an accepting router chooses once more, that is said behind the first choice."""
+        both = "98a84c6f6164537461740703cd0400cd200002cd0200cd100000"
+        output = " ".join(invoke("explain", both).output.split())
+        assert "router of revision 2: by its policy TrailingBytes: with 'accept' it reads" in output
+        assert "(trailing-bytes); if it accepts, also by its policy PartialTail: with" in output
+
+    def test_a_log(self, invoke: Invoke) -> None:
+        """A line of a log with frames in it is a message, be it a bad one, and that is said."""
+        text = f"4. 6b76 {MESSAGE[1]} 80\nrouter: 6c6f61645f73746174 {MESSAGE[1]} {REV1}"
+        result = invoke("explain", "-", input=text)
+        assert "CANNOT BE READ" not in result.output
+        assert 2 == result.output.count("three runs of hex in a row")
+        assert "the topic is b'load_stat', and not b'load'" in " ".join(result.output.split())
 
     def test_long(self, invoke: Invoke) -> None:
         """A long table is cut with a line that says how much is left out, not before the fault."""
@@ -192,7 +235,8 @@ class TestPage:
 
     def test_escapes(self, invoke: Invoke) -> None:
         """Control characters in a text or a payload never reach the terminal."""
-        for text in ("\x1b[2J\x07", "96a84c6f61645374617" + "\u202e", "\udce9", "93a41b5b324aa0a0"):
+        key = "82a91b5d303b6576696c07019200" + "00"  # of a map, which names the rows of its value
+        for text in ("\x1b[2J\x07", "96a84c6f61645374617\u202e", "\udce9", "93a41b5b324aa0a0", key):
             output = invoke("explain", text).output
             assert output.isascii()
             assert not [c for c in output if ord(c) < 32 and c != "\n"]

@@ -47,6 +47,14 @@ class TestOne:
         assert "a router dials tcp://10.0.0.5:5558" in flat(result)
         assert "not looked at: --model-path" in result.output
 
+    @pytest.mark.parametrize("host", ["[fe80::1]", "[/x]", "x[red]y"])
+    def test_host(self, invoke: Invoke, host: str) -> None:
+        """The host is shown to the letter, brackets included."""
+        result = invoke("plan", *ZMQ, *AUTO, "--host", host)
+        assert f"HTTP on {host}:30000" in result.output
+        escaped = invoke("plan", *ZMQ, *AUTO, "--host", "\x1b[2J", "--\x1b]0;x").output
+        assert "\x1b" not in escaped
+
     def test_many_ranks(self, invoke: Invoke) -> None:
         """Many ranks are one line, and with --all a line each."""
         words = [*ZMQ, *AUTO, "--dp", "64", "--tp", "64", "--enable-dp-attention"]

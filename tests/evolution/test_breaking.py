@@ -477,6 +477,16 @@ class TestFolders:
                 '{"files": {}, "revisions": {"2": [{"name": 7}]}}',
                 "x: manifest.json has no list of fields for '2'",
             ),
+            (
+                "manifest.json",
+                '{"files": {}, "revisions": {"2": [{"name": "a", "type": {}}]}}',
+                "x: manifest.json has no list of fields for '2'",
+            ),
+            (
+                "manifest.json",
+                '{"files": {}, "revisions": {"2": [{"name": "a"}, {"name": "a"}]}}',
+                "x: manifest.json has two fields of one name in revision 2",
+            ),
             ("frames.json", None, "x: manifest.json lists frames.json, and it is not there"),
             ("frames.json", "{", "x: frames.json is no JSON: "),
             ("frames.json", "{}", "x: frames.json has no list of vectors with ids"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,6 +188,18 @@ class TestReadScript:
         """A quote that does not close names the line."""
         with pytest.raises(LaunchArgsError, match=r"^line 2 cannot be split into words"):
             read_script("sglang serve\nsglang serve --host 'x\n")
+
+    def test_huge(self) -> None:
+        """A file that holds no commands, and braces without end, are refused without a wait."""
+        started = time.process_time()
+        with pytest.raises(LaunchArgsError, match="line 2 is longer than any launch command"):
+            read_script("sglang serve\n" + "x" * 1_000_000)
+        parse_worker(["--kv-events-config", "{{" * 50_000])
+        with pytest.raises(
+            LaunchArgsError, match=r"\{\{ \.Values\.host \}\}, which something else"
+        ):
+            parse_worker(["--host", "{{{{ .Values.host }}"])
+        assert time.process_time() - started < 2
 
     @given(st.text(st.sampled_from("ab'\"\\\n# -=")))
     def test_any_text(self, text: str) -> None:

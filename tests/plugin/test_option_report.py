@@ -468,6 +468,8 @@ def test_without_the_plugin_the_classes_work(pytester: pytest.Pytester) -> None:
         "deviations = [None]",
         "implementation = None",
         "implementation = 7",
+        "implementation = '\\ud800'",
+        "policies = {'\\ud800': '\\ud800'}",
         "def hold(self, finding, **more): super().hold(finding, **{**more, 'payload': 'text'})",
     ],
 )
@@ -479,6 +481,8 @@ def test_what_a_class_says_wrongly(pytester: pytest.Pytester, wrong: str) -> Non
 
     assert 3 == len(done["implementations"])
     assert 18 == sum(len(one["parts"]) * 6 for one in done["implementations"])
+    # What UTF-8 does not have would end a worker of xdist.
+    json.dumps(done, ensure_ascii=False).encode()
 
 
 def test_tests_of_a_team_keep_their_names(pytester: pytest.Pytester) -> None:

@@ -107,7 +107,19 @@ def test_a_message_frame_by_frame(make_case: Make, make_report: Make):
 
     for line in ("frame 0 (topic): b'load'", "frame 2 (payload): 10 bytes", "frame 3 (unexpected)"):
         assert line in text
-    page.render(make_report(make_case(bytes={**about, "frames": []})))
+
+
+@pytest.mark.parametrize("message", [False, True])
+def test_bytes_of_nothing(make_case: Make, make_report: Make, message: bool):
+    """No frames at all, which the schema allows, are no bytes to show."""
+    about = {"frames": [], "message": message, "against": None}
+    assert "bytes given" not in page.render(make_report(make_case(bytes=about)))
+
+
+def test_a_rule_of_a_newer_kit(make_case: Make, make_report: Make):
+    """A rule that this kit does not know, which the schema allows, is shown behind the others."""
+    text = page.render(make_report(make_case("W99"), make_case("C7")))
+    assert text.index("W99") > text.index("C7")
 
 
 def test_what_is_declared(make_report: Make):
