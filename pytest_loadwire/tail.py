@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import time
 from collections import Counter
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_loadwire.closing import Closing
-from pytest_loadwire.deadline import DeadlineError
+from pytest_loadwire.deadline import Deadline, DeadlineError
 from pytest_loadwire.discovery import NoPlan, Plan, RankEndpoint, plan
-from pytest_loadwire.endpoints import EndpointError, TcpAddress, is_ipv6_literal
-from pytest_loadwire.errors import LoadwireError, WireError
+from pytest_loadwire.endpoints import EndpointError, TcpAddress
+from pytest_loadwire.errors import WireError
 from pytest_loadwire.router.server_info import DiscoveryError, fetch_kv_events
 from pytest_loadwire.router.subscriber import REDISCOVER_S, LoadSubscriber
 from pytest_loadwire.router.table import WINDOW_S
@@ -26,74 +27,22 @@ from pytest_loadwire.wire import Message, revision_of, to_dict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pytest_loadwire.target import Target
+
 CLOSE_S = 2.0
 """Seconds that `Tail.close` waits for a question to a worker that is under way."""
 
 REACH_S = 2.0
-"""Seconds in which the peer of a ``tcp://`` target has to take a connection."""
+"""Seconds in which a load socket has to take a connection, where it is tried by itself."""
+
+KNOCK_S = 1.0
+"""Seconds between two tries of the silent ranks of workers."""
+
+MOST_KNOCKED = 4
+"""So many silent ranks of one worker are tried by a connection; the others are like them."""
 
 MOST_HEX = 16_384
 """Bytes of one frame that `Arrival.to_json` spells; a hostile frame may have 16 MiB."""
-
-
-class TargetError(LoadwireError, ValueError):
-    """Text that names no worker and no load socket. The message says what to write instead."""
-
-
-class Target(NamedTuple):
-    """What is watched.
-
-    Attributes:
-        name: The worker's URL, or ``tcp://host:port`` of one load socket.
-        address: That socket, or None for a worker, whose ``/server_info`` says where its are.
-    """
-
-    name: str
-    address: TcpAddress | None = None
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        """Read a target.
-
-        Raises:
-            TargetError: It is neither; an IPv6 address needs brackets (rule E8), and a wildcard
-                is a place to bind and not one to dial.
-        """
-        scheme, found, rest = text.partition("://")
-        if not found:
-            raise TargetError(
-                f"{text!r} has no scheme: write http://{text} for a worker, which says by "
-                f"/server_info where its load is, or tcp://{text} for a load socket itself"
-            )
-        if scheme == "tcp":
-            try:
-                address = TcpAddress.parse(text)
-            except EndpointError as error:
-                raise TargetError(f"{error}; a load socket looks like {_EXAMPLE}") from error
-            if address.is_bindable:
-                raise TargetError(
-                    f"{text!r} is a wildcard, which an engine binds and nobody can dial: "
-                    f"name the host, such as {_EXAMPLE}"
-                )
-            return cls(str(address), address)
-        if scheme not in ("http", "https"):
-            raise TargetError(f"{text!r} is no http://, https:// or tcp:// target")
-        place, slash, path = rest.partition("/")
-        host, _, port = place.rpartition(":")
-        for bare, end in ((host, f":{port}"), (place, "")):
-            if is_ipv6_literal(bare):
-                raise TargetError(
-                    f"{text!r} is a bare IPv6 address: write {scheme}://[{bare}]{end}{slash}{path}"
-                )
-        url = text.rstrip("/").removesuffix("/server_info")
-        found_plan = plan(url, _ANY_BLOCK)
-        if isinstance(found_plan, NoPlan):
-            raise TargetError(found_plan.text)
-        return cls(url)
-
-
-_EXAMPLE = "tcp://10.0.0.5:5558 or tcp://[2001:db8::5]:5558"
-_ANY_BLOCK = {"load_endpoint_port_base": 1, "load_topic": "load", "dp_size": 1}
 
 
 class Arrival(NamedTuple):
@@ -173,7 +122,7 @@ class Tail(Closing):
         rediscover: float = REDISCOVER_S,
         fetch: Callable[[str], object] = fetch_kv_events,
     ) -> None:
-        self._targets: Mapping[str, Target] = {target.name: target for target in targets}
+        self._targets: Mapping[str, Target] = {target.text: target for target in targets}
         self._on_arrival = on_arrival
         self._fetch_block = fetch
         self._began = time.monotonic()
@@ -185,8 +134,13 @@ class Tail(Closing):
             planner=self._plan,
             listener=self._note,
         )
+        self._closed: dict[str, dict[int, str]] = {}
+        self._ending = threading.Event()
+        self._knocking = threading.Thread(target=self._knock, name="loadwire-knocking", daemon=True)
         for name in self._targets:
             self._subscriber.add_worker(name)
+        if any(target.url is not None for target in self._targets.values()):
+            self._knocking.start()
 
     @property
     def readings(self) -> int:
@@ -204,7 +158,11 @@ class Tail(Closing):
         views = subscriber.views()
         rows = [
             self._board.row(
-                name, views[name], subscriber.ranks(name), status=subscriber.status(name)
+                name,
+                views[name],
+                subscriber.ranks(name),
+                status=subscriber.status(name),
+                closed=self._closed.get(name),
             )
             for name in self._targets
         ]
@@ -212,8 +170,12 @@ class Tail(Closing):
 
     def close(self) -> None:
         """Stop watching, within `CLOSE_S` even where a worker is being asked. Idempotent."""
+        deadline = Deadline(CLOSE_S)
+        self._ending.set()
         with contextlib.suppress(DeadlineError):  # a daemon, which ends with its question
             self._subscriber.close(CLOSE_S)
+        if self._knocking.ident is not None:
+            self._knocking.join(deadline.remaining)  # a daemon, too
 
     def _note(
         self, worker: str, rank: int, frames: list[bytes], outcome: Message | WireError
@@ -224,20 +186,47 @@ class Tail(Closing):
             self._on_arrival(arrival)
 
     def _fetch(self, name: str) -> object:
-        address = self._targets[name].address
-        if address is None:
-            return self._fetch_block(name)
+        target = self._targets[name]
+        if target.url is not None:
+            return self._fetch_block(target.url)
         # libzmq says nothing of a name that there is not, nor of a port where nobody listens.
-        if self._subscriber.load(name) is None:
-            try:
-                socket.create_connection((address.host, address.port), REACH_S).close()
-            except OSError as error:
-                said = error.strerror or error
-                raise DiscoveryError(f"nobody takes a connection there: {said}") from error
+        if self._subscriber.load(name) is None and (said := _refusal(target.address)):
+            raise DiscoveryError(f"nobody takes a connection there: {said}")
         return None
 
+    def _knock(self) -> None:
+        """Try the silent ranks of workers again and again, on a thread of its own."""
+        workers = [name for name, target in self._targets.items() if target.url is not None]
+        while not self._ending.wait(KNOCK_S):
+            for name in workers:
+                self._closed[name] = self._closed_ranks(name)
+
+    def _closed_ranks(self, name: str) -> dict[int, str]:
+        """The first silent ranks of a worker whose sockets take no connection, and why not."""
+        closed: dict[int, str] = {}
+        if self._subscriber.load(name) is not None:
+            return closed
+        ranks = enumerate(self._subscriber.ranks(name))
+        silent = [(rank, seen.place) for rank, seen in ranks if not seen.fresh]
+        for rank, place in silent[:MOST_KNOCKED]:
+            if self._ending.is_set():
+                break
+            with contextlib.suppress(EndpointError):  # past the last port there is no place
+                if said := _refusal(TcpAddress.parse(str(place))):
+                    closed[rank] = said
+        return closed
+
     def _plan(self, name: str, block: object) -> Plan | NoPlan:
-        address = self._targets[name].address
-        if address is None:
-            return plan(name, block)
-        return Plan(address.url_host, 1, (RankEndpoint(0, str(address)),), range(0))
+        target = self._targets[name]
+        if target.url is not None:
+            return plan(target.url, block)
+        return Plan(target.address.url_host, 1, (RankEndpoint(0, target.endpoint),), range(0))
+
+
+def _refusal(address: TcpAddress) -> str:
+    """Why nobody takes a connection at an address; empty where somebody does."""
+    try:
+        socket.create_connection((address.host, address.port), REACH_S).close()
+    except (OSError, UnicodeError) as error:
+        return str(getattr(error, "strerror", None) or error)
+    return ""

@@ -20,7 +20,7 @@ from pytest_loadwire.rules import Unknown
 from pytest_loadwire.wire import revision_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
     from pytest_loadwire.router.subscriber import WorkerStatus
     from pytest_loadwire.router.table import RankStats, RankView, WorkerView
@@ -260,18 +260,28 @@ class Board:
         ranks: Iterable[RankView] = (),
         *,
         status: WorkerStatus | None = None,
+        closed: Mapping[int, str] | None = None,
     ) -> WorkerRow:
-        """A worker as the table and the subscriber have it, with what this board knows."""
+        """A worker as the table and the subscriber have it, with what this board knows.
+
+        Args:
+            worker: Its name.
+            view: Its load, as the table has it.
+            ranks: Its ranks, as the table has them.
+            status: How the subscriber stands with it.
+            closed: Ranks whose socket takes no connection, and what the system said.
+        """
         with self._lock:
             rows = tuple(self._rank(worker, rank, seen) for rank, seen in enumerate(ranks))
         error = "" if status is None else status.error.removeprefix("DiscoveryError: ")
         error = error.removeprefix(worker)  # of the worker's own URL the path is enough
         if view.load is not None:
             return WorkerRow(worker, view, "", error, waiting=False, ranks=rows)
-        waiting = not error and not any(row.state in TROUBLE for row in rows)
+        closed = {rank: said for rank, said in (closed or {}).items() if rank in view.ranks}
+        waiting = not error and not closed and not any(row.state in TROUBLE for row in rows)
         if not rows:
             waiting = waiting and (status is None or status.plan is None)
-        why = _why(view, status, error, rows, self._window)
+        why = _why(view, status, error, rows, self._window, _behind(worker, error, closed))
         return WorkerRow(worker, view, why, "", waiting, rows)
 
     def _rank(self, worker: str, rank: int, seen: RankView) -> RankRow:
@@ -303,6 +313,7 @@ def _why(
     error: str,
     rows: Sequence[RankRow],
     window: float,
+    behind: str,
 ) -> str:
     """Why a load is unknown, in words."""
     plan = None if status is None else status.plan
@@ -313,12 +324,21 @@ def _why(
         return error or said or "it is being asked where its load is"
     ranks = _blamed(view.ranks, rows)
     if view.reason is Unknown.STALE_RANK:
-        why = f"nothing that can be read from {ranks} for more than {window:g} s"
-    elif view.reason is Unknown.REMOVED:
-        why = "it was removed"
-    else:
-        why = f"nothing that can be read from {ranks} so far"
-    return f"{why}; {error}" if error else why
+        return f"nothing that can be read from {ranks} for more than {window:g} s; {behind}"
+    if view.reason is Unknown.REMOVED:
+        return f"it was removed; {error}" if error else "it was removed"
+    return f"nothing that can be read from {ranks} so far; {behind}"
+
+
+def _behind(worker: str, error: str, closed: Mapping[int, str]) -> str:
+    """What is behind a silence as far as it is known, and else who looks for it."""
+    if error:
+        return error
+    if not closed:
+        return f"loadwire check {worker} looks for the cause"
+    said = ", ".join(dict.fromkeys(closed.values()))
+    where = _blamed(sorted(closed), ())
+    return f"nobody takes a connection at {where}: {said}"
 
 
 def _blamed(ranks: Sequence[int], rows: Sequence[RankRow]) -> str:

@@ -18,62 +18,15 @@ from pytest_loadwire.engine.fleet import Fleet
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.harness.sockets import LivePublisher
 from pytest_loadwire.rules import Reason
-from pytest_loadwire.tail import Arrival, Tail, Target, TargetError
+from pytest_loadwire.tail import Arrival, Tail
 from pytest_loadwire.tail_state import Rate, State
+from pytest_loadwire.target import parse_target
 from pytest_loadwire.wire import LoadStatRev1, LoadStatRev2, Message, parse_frames
 
 A, B = "http://10.0.0.5:30000", "http://10.0.0.6:30000"
 
-# What is typed, and what is watched.
-TARGETS = [
-    (A, A),
-    (f"{A}/", A),
-    (f"{A}/server_info", A),
-    ("https://router.example/pool/7", "https://router.example/pool/7"),
-    ("http://[2001:db8::5]:30000", "http://[2001:db8::5]:30000"),
-    ("http://engine", "http://engine"),
-    ("tcp://10.0.0.5:5558", "tcp://10.0.0.5:5558"),
-    ("tcp://[2001:db8::5]:5558", "tcp://[2001:db8::5]:5558"),
-    ("tcp://engine-0.engines:5558", "tcp://engine-0.engines:5558"),
-]
-
-# What is typed, and what to write instead.
-WRONG_TARGETS = [
-    ("10.0.0.5:30000", "write http://10.0.0.5:30000 for a worker"),
-    ("10.0.0.5:30000", "or tcp://10.0.0.5:30000 for a load socket"),
-    ("", "has no scheme"),
-    ("tcp://2001:db8::5:5558", "write tcp://[2001:db8::5]:5558"),
-    ("tcp://2001:db8::5", "bare IPv6 address without a port: write tcp://[2001:db8::5]:PORT"),
-    ("tcp://10.0.0.5", "has no port; a load socket looks like tcp://10.0.0.5:5558"),
-    ("tcp://10.0.0.5:65536", "no number from 1 to 65535"),
-    ("tcp://*:5558", "a wildcard, which an engine binds and nobody can dial: name the host"),
-    ("tcp://[::]:5558", "a wildcard"),
-    ("tcp://0.0.0.0:5558", "a wildcard"),
-    ("http://0.0.0.0:30000", "a wildcard host"),
-    ("http://2001:db8::5:30000", "write http://[2001:db8::5]:30000"),
-    ("http://2001:db8::5", "write http://[2001:db8::5]"),
-    ("http://10.0.0.5:30000@1", "has an @"),
-    ("http://", "has no scheme or no host"),
-    ("ipc:///tmp/load", "no http://, https:// or tcp:// target"),
-]
-
+CHECK = f"loadwire check {A} looks for the cause"
 MAP = [b"load", bytes(8), b"\x80"]
-
-
-@pytest.mark.parametrize(("text", "name"), TARGETS)
-def test_target(text: str, name: str) -> None:
-    """A target is a worker's URL, or the address of one load socket."""
-    target = Target.parse(text)
-    assert name == target.name
-    assert text.startswith("tcp://") == (target.address is not None)
-
-
-@pytest.mark.parametrize(("text", "fix"), WRONG_TARGETS)
-def test_wrong_target(text: str, fix: str) -> None:
-    """Another text is refused, and the message says what to write."""
-    with pytest.raises(TargetError) as caught:
-        Target.parse(text)
-    assert fix in str(caught.value)
 
 
 class TestRate:
@@ -256,9 +209,29 @@ class TestWhy:
         tail_world.good(A, 3)
         named = "ranks 0, 1, 2, 4, 5, 6, 7, 8 and 3 more"
         why = f"nothing that can be read from {named} so far"
-        assert (why, True) == self.why(tail_world)
+        assert (f"{why}; {CHECK}", True) == self.why(tail_world)
         tail_world.clock.advance(5.5)
-        assert (why, False) == self.why(tail_world)
+        assert (f"{why}; {CHECK}", False) == self.why(tail_world)
+
+    @pytest.mark.parametrize(
+        ("closed", "says"),
+        [
+            ({1: "refused"}, "nobody takes a connection at rank 1: refused"),
+            (dict.fromkeys((0, 1), "refused"), "nobody takes a connection at ranks 0, 1: refused"),
+            ({0: "refused", 1: "late"}, "nobody takes a connection at ranks 0, 1: refused, late"),
+        ],
+    )
+    def test_closed(self, tail_world: Any, closed: dict[int, str], says: str) -> None:
+        """Where nobody listens that is told at once, and not only behind the window."""
+        tail_world.worker(A, 3)
+        tail_world.good(A, 2)
+        table, status = tail_world.table, tail_world.statuses[A]
+        heard = {2: "refused"}  # a rank that is heard is not to blame, whatever was found before
+        row = tail_world.board.row(
+            A, table.view(A), table.ranks(A), status=status, closed={**closed, **heard}
+        )
+        why = "nothing that can be read from ranks 0, 1 so far"
+        assert (f"{why}; {says}", False) == (row.why, row.waiting)
 
     def test_stale(self, tail_world: Any) -> None:
         """A stale rank is named, and what discovery says is added."""
@@ -359,7 +332,7 @@ class TestLive:
         """Workers are discovered and read, and each message is handed on as it came."""
         fleet = loadwire_fleet("ramp", workers=2, ranks=2)
         arrived: list[Arrival] = []
-        targets = [Target.parse(url) for url in (*fleet.urls, fleet.urls[0])]
+        targets = [parse_target(url) for url in (*fleet.urls, fleet.urls[0])]
         with Tail(targets, on_arrival=arrived.append) as tail:
             fleet.wait_for_subscribers()
             for _ in range(3):
@@ -378,7 +351,7 @@ class TestLive:
     def test_a_socket(self, loadwire_publisher: LivePublisher, reading: LoadStatRev2) -> None:
         """A load socket is watched without a worker, and what it says that is no load counts."""
         name = loadwire_publisher.endpoint
-        with Tail([Target.parse(name)]) as tail:
+        with Tail([parse_target(name)]) as tail:
             loadwire_publisher.wait_for_subscribers()
             loadwire_publisher.publish(reading)
             loadwire_publisher.send_raw(MAP)
@@ -394,10 +367,54 @@ class TestLive:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))  # bound and not listening: refused, and nobody else's
             name = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-            with Tail([Target.parse(name)]) as tail:
+            with Tail([parse_target(name)]) as tail:
                 snapshot = until(tail, lambda snapshot: not snapshot.workers[0].waiting)
                 (row,) = snapshot.workers
         assert "nobody takes a connection there: Connection refused" == row.why
+
+    def test_a_closed_rank(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of a worker's silent ranks those are told at which nobody listens; a few are tried."""
+        monkeypatch.setattr(module, "KNOCK_S", 0.01)
+        tried: list[int] = []
+        connect = socket.create_connection
+
+        def watched(address: tuple[str, int], *arguments: Any) -> socket.socket:
+            tried.append(address[1])
+            return connect(address, *arguments)
+
+        monkeypatch.setattr(module.socket, "create_connection", watched)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            port = taken.getsockname()[1]
+            block = {"load_endpoint_port_base": port, "load_topic": "load", "dp_size": 1}
+            with Tail([parse_target("http://127.0.0.1:1")], fetch=lambda _: block) as tail:
+                snapshot = until(tail, lambda snapshot: "nobody takes" in snapshot.workers[0].why)
+        (row,) = snapshot.workers
+        assert row.why.endswith("nobody takes a connection at rank 0: Connection refused")
+        assert not row.waiting
+        assert {port} == set(tried)
+
+    def test_few_ranks_are_tried(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Of many silent ranks the first few are tried, and none once it is closed."""
+        tried: list[int] = []
+
+        def refuse(address: Any) -> str:
+            tried.append(address.port)
+            return "refused"
+
+        monkeypatch.setattr(module, "_refusal", refuse)
+        monkeypatch.setattr(module, "KNOCK_S", 600)
+        block = {"load_endpoint_port_base": 7000, "load_topic": "load", "dp_size": 9}
+        name = "http://127.0.0.1:1"
+        with Tail([parse_target(name)], fetch=lambda _: block) as tail:
+            until(tail, lambda snapshot: len(snapshot.ranks) == 9)
+            tried.clear()
+            expected = dict.fromkeys(range(module.MOST_KNOCKED), "refused")
+            assert expected == tail._closed_ranks(name)
+            assert [7000 + rank for rank in expected] == tried
+        tried.clear()
+        assert {} == tail._closed_ranks(name)
+        assert [] == tried
 
     def test_close_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A worker that is being asked and does not answer holds nobody up."""
@@ -409,7 +426,7 @@ class TestLive:
             answer.wait(30)
             return None
 
-        tail = Tail([Target.parse(A)], fetch=fetch)
+        tail = Tail([parse_target(A)], fetch=fetch)
         try:
             assert asked.wait(10)
             began = time.monotonic()
@@ -421,6 +438,6 @@ class TestLive:
 
     def test_a_static_plan(self) -> None:
         """The plan of a load socket is the socket alone."""
-        with Tail([Target.parse("tcp://[::1]:5558")], fetch=lambda _: None) as tail:
+        with Tail([parse_target("tcp://[::1]:5558")], fetch=lambda _: None) as tail:
             expected = Plan("[::1]", 1, (RankEndpoint(0, "tcp://[::1]:5558"),), range(0))
             assert expected == tail._plan("tcp://[::1]:5558", None)

@@ -58,6 +58,9 @@ def check(
     silent socket ends in a diagnosis. Exit status 0: all conform. 1: something does not, or is
     silent. 2: a wrong call.
 
+    A rev of 1+3 is revision 1 with 3 elements behind it. Below 80 columns these columns of the
+    table go, in this order: last reading, /s, sequence, rev.
+
     Without a TARGET: decoders, encoders, a live socket and the reference prove every vector.
 
     \b

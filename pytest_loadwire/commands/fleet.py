@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from pytest_loadwire.commands.console import Seconds
+
 _count = click.IntRange(min=1)
 
 
@@ -13,7 +15,7 @@ _count = click.IntRange(min=1)
 @click.option("--ranks", type=_count, default=1, show_default=True, help="Ranks of each.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     help="How long to run; by default until it is interrupted.",
 )
 def fleet(scenario: str, workers: int, ranks: int, seconds: float | None) -> None:

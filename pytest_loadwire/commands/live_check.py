@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pytest_loadwire.commands.console import BREAKS, CONFORMS, print_json, say
+from pytest_loadwire.commands.console import BREAKS, CONFORMS, Seconds, counted, print_json, say
 from pytest_loadwire.rules import HAZARD_TEXT, RULES, Hazard
 
 if TYPE_CHECKING:
@@ -31,6 +31,14 @@ MOST_TROUBLED = 32
 MOST_EVIDENCE = 20
 """So many lines of an annotated message are shown."""
 
+DROPPED = ("last reading", "/s", "sequence", "rev")
+"""The columns that go where a terminal is narrower than 80 columns, the first one first."""
+
+_COLUMNS = ("rank", "port", "link", "rev", "msgs", "/s", "sequence", "last reading")
+_LEFT = ("link", "sequence", "last reading")
+_BORDER = 3  # a line and a blank on either side
+_NARROW = 80
+
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "cyan"}
 
 _LINKS = {
@@ -44,7 +52,7 @@ _LINKS = {
 _OPTIONS = (
     click.option(
         "--seconds",
-        type=click.FloatRange(min=0, max=86_400),
+        type=Seconds(min=0, max=86_400),
         default=6.0,
         show_default=True,
         help="How long to watch; longer than the 5 s for which a router calls a reading fresh.",
@@ -90,10 +98,10 @@ def check_live(
     from pytest_loadwire.interrupt import Interrupt
     from pytest_loadwire.observe.outcome import Outcome
     from pytest_loadwire.observe.tap import watch
-    from pytest_loadwire.observe.target import TargetError, parse_target
+    from pytest_loadwire.target import TargetError, parse_target
 
     try:
-        targets = [parse_target(text) for text in dict.fromkeys(texts)]
+        targets = list(dict.fromkeys(parse_target(text) for text in texts))
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     for file in (junit, save):
@@ -118,7 +126,7 @@ def check_live(
     else:
         _show(outcome)
         if saved is not None:
-            say(Console(), f"{saved} vectors in {save}")
+            say(Console(), f"{counted(saved, 'vector')} in {save}")
     raise SystemExit(CONFORMS if outcome.ok else BREAKS)
 
 
@@ -128,8 +136,8 @@ def _so_far(seen: Seen) -> str:
         return "asking what is advertised"
     heard = sum(rank.stream.good > 0 for rank in ranks)
     return (
-        f"{seen.seconds:.0f} of {seen.asked_seconds:g} s, {seen.messages} messages, "
-        f"{heard} of {len(ranks)} ranks heard"
+        f"{seen.seconds:.0f} of {seen.asked_seconds:g} s, {counted(seen.messages, 'message')}, "
+        f"{heard} of {counted(len(ranks), 'rank')} heard"
     )
 
 
@@ -164,26 +172,16 @@ def _show_target(console: Console, one: TargetSeen, outcome: Outcome) -> None:
     if not one.ranks:
         say(console, f"{one.target.text}: no load socket to watch", "bold")
         return
-    many = f"{len(one.ranks)} ranks" if len(one.ranks) > 1 else "1 rank"
+    many = counted(len(one.ranks), "rank")
     last = one.ranks[-1].endpoint.rpartition(":")[2]
     to = f" to {last}" if len(one.ranks) > 1 else ""
     where = f", {many} at {one.ranks[0].endpoint}{to}" if one.target.url else ""
     say(console, f"{one.target.text}{where}", "bold")
-    table = Table()
-    table.add_column("rank", justify="right", style="bold")
-    table.add_column("port", justify="right")
-    table.add_column("link")
-    for name in ("rev", "msgs", "/s"):
-        table.add_column(name, justify="right")
-    table.add_column("sequence")
-    table.add_column("last reading", overflow="ellipsis", no_wrap=True)
     shown = _rows(one, outcome)
-    for rank in shown:
-        table.add_row(*_row(rank))
-    console.print(table)
+    console.print(_table([_row(rank) for rank in shown], console.width))
     if len(shown) < len(one.ranks):
         console.print(
-            f"... and {len(one.ranks) - len(shown)} more ranks; {one.heard} of "
+            f"... and {counted(len(one.ranks) - len(shown), 'more rank')}; {one.heard} of "
             f"{len(one.ranks)} were heard (see --json)"
         )
 
@@ -201,20 +199,47 @@ def _rows(one: TargetSeen, outcome: Outcome) -> list[RankSeen]:
     return [r for place, r in enumerate(one.ranks) if place < MOST_ROWS or r.rank in keep]
 
 
-def _row(rank: RankSeen) -> list[str | Text]:
+def _table(rows: Sequence[Sequence[Text]], width: int) -> Table:
+    """The rows, with as many of the columns as fit where the terminal is narrow."""
+    widths = {
+        name: max(len(name), *(row[place].cell_len for row in rows)) + _BORDER
+        for place, name in enumerate(_COLUMNS)
+    }
+    kept = list(_COLUMNS)
+    for name in DROPPED if width < _NARROW else ():
+        if sum(widths[name] for name in kept) + 1 > width:
+            kept.remove(name)
+    table = Table()
+    for name in kept:
+        last = name == _COLUMNS[-1]
+        table.add_column(
+            name,
+            justify="left" if name in _LEFT else "right",
+            style="bold" if name == _COLUMNS[0] else "",
+            overflow="ellipsis" if last else "fold",
+            no_wrap=last,
+        )
+    for row in rows:
+        table.add_row(*(cell for name, cell in zip(_COLUMNS, row, strict=True) if name in kept))
+    return table
+
+
+def _row(rank: RankSeen) -> list[Text]:
+    from pytest_loadwire.observe.elements import revision_text
+
     stream = rank.stream
     missing = f", {stream.missing} missing" if stream.missing else ""
-    again = f", {stream.restarts} restarts" if stream.restarts else ""
+    again = f", {counted(stream.restarts, 'restart')}" if stream.restarts else ""
     sequence = "" if stream.first is None else f"{stream.first} to {stream.last}{missing}{again}"
     return [
-        rank.name,
-        rank.endpoint.rpartition(":")[2],
+        Text(rank.name),
+        Text(rank.endpoint.rpartition(":")[2]),
         Text(_LINKS[rank.link.state], style="" if stream.good else "bold red"),
-        "+".join(map(str, sorted(stream.revisions))) or "-",
-        str(stream.count),
-        f"{stream.rate:.1f}" if stream.rate else "-",
-        sequence or "-",
-        _reading(stream.reading),
+        Text(", ".join(map(revision_text, sorted(stream.lengths))) or "-"),
+        Text(str(stream.count)),
+        Text(f"{stream.rate:.1f}" if stream.rate else "-"),
+        Text(sequence or "-"),
+        Text(_reading(stream.reading)),
     ]
 
 
@@ -242,8 +267,11 @@ def _show_finding(console: Console, finding: Finding, *, several: bool) -> None:
     say(console, f"{indent}{finding.rule} asks: {RULES[finding.rule]}", "dim")
     if finding.count:
         number = "" if finding.sequence is None else f", the first with sequence {finding.sequence}"
-        many = "1 message" if finding.count == 1 else f"{finding.count} messages"
+        many = counted(finding.count, "message")
         say(console, f"{indent}{many}{number}, at {finding.endpoint}", "dim")
+    if finding.likely:
+        say(console, f"{indent}likely:     {finding.likely}")
+        say(console, f"{indent}what to do: {finding.remedy}")
     if finding.hazard is not Hazard.NONE:
         say(console, f"{indent}if a router believes it: {HAZARD_TEXT[finding.hazard]}", "dim")
     for line in finding.evidence[:MOST_EVIDENCE]:
@@ -277,8 +305,8 @@ def _show_verdict(console: Console, outcome: Outcome) -> None:
     }[seen.ended]
     say(
         console,
-        f"{heard} of {len(seen.ranks)} ranks heard, {seen.messages} messages in "
-        f"{seen.seconds:.1f} s{ended}; {_counted(counts)}",
+        f"{heard} of {counted(len(seen.ranks), 'rank')} heard, "
+        f"{counted(seen.messages, 'message')} in {seen.seconds:.1f} s{ended}; {_levels(counts)}",
     )
     if outcome.ok:
         say(console, "it conforms", "bold green")
@@ -288,5 +316,5 @@ def _show_verdict(console: Console, outcome: Outcome) -> None:
         say(console, "it does not conform", "bold red")
 
 
-def _counted(counts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{n} {level}{'' if n == 1 else 's'}" for level, n in counts.items())
+def _levels(counts: Mapping[str, Any]) -> str:
+    return ", ".join(counted(n, level) for level, n in counts.items())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import select
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pytest_loadwire.commands.console import BREAKS, CONFORMS, say
+from pytest_loadwire.commands.console import BREAKS, CONFORMS, Seconds, counted, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from pytest_loadwire.interrupt import Interrupt
-    from pytest_loadwire.tail import Arrival, Tail, Target
+    from pytest_loadwire.tail import Arrival, Tail
     from pytest_loadwire.tail_state import Snapshot
+    from pytest_loadwire.target import Target
 
 FASTEST_S = 0.25
 """Seconds between two pictures at the least: who reads numbers gains nothing by more."""
@@ -39,34 +39,22 @@ _KNOWN = "load known"
 _LAST_LINE_S = 1.0
 
 
-class _Seconds(click.FloatRange):
-    """A number of seconds: `nan`, which is in every range to click, and `inf` are none."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        seconds = float(super().convert(value, param, ctx))
-        if not math.isfinite(seconds):
-            self.fail(f"{seconds} is no number of seconds", param, ctx)
-        return seconds
-
-
 @click.command()
 @click.option(
     "--seconds",
-    type=_Seconds(min=0),
+    type=Seconds(min=0),
     help="How long to watch; by default until it is interrupted.",
 )
 @click.option(
     "--interval",
-    type=_Seconds(min=FASTEST_S),
+    type=Seconds(min=FASTEST_S),
     default=0.5,
     show_default=True,
     help="Seconds between two pictures of the table.",
 )
 @click.option(
     "--window",
-    type=_Seconds(min=1, min_open=True),
+    type=Seconds(min=1, min_open=True),
     default=5.0,
     show_default=True,
     help="Seconds for which a reading is fresh, and over which rates are taken.",
@@ -84,13 +72,14 @@ def tail(
     one load socket. On a terminal this is a live table, a row per worker and rank, until Ctrl-C;
     else one JSON line per message, the refused ones too.
 
-    States: fresh; stale (older than the window); silent (nothing that can be read came); refused
-    (a message was refused within the window). lost are messages that gaps in the sequence stand
-    for, rst restarts of the engine; both are legal. On a narrow terminal these columns go first,
-    in this order: tokens, refused, rev, rst, lost, rate. Where rows do not fit, trouble is shown
-    first.
+    States: fresh; waiting (nothing came yet, and the first message may still be on its way); stale
+    (older than the window); silent (nothing that can be read came); refused (a message was refused
+    within the window). lost are messages that gaps in the sequence stand for, rst restarts of the
+    engine; both are legal. On a narrow terminal these columns go first, in this order: tokens,
+    refused, rev, rst, lost, rate. Where rows do not fit, trouble is shown first.
 
-    Exit status 0: readings came, and none was refused. 1: some were refused, or none came.
+    Exit status 0: readings came, and none was refused. 1: some were refused, or none came, or the
+    lines could not be written. 2: a wrong call.
 
     \b
     Example:
@@ -98,14 +87,15 @@ def tail(
       loadwire tail tcp://10.0.0.5:5558 --seconds 10 | jq .load.num_running_reqs
     """
     from pytest_loadwire.interrupt import Interrupt
-    from pytest_loadwire.tail import Tail, Target, TargetError
+    from pytest_loadwire.tail import Tail
+    from pytest_loadwire.target import TargetError, parse_target
 
     if not targets:
         raise click.UsageError(
             "a target is missing: loadwire tail http://10.0.0.5:30000, or tcp://10.0.0.5:5558"
         )
     try:
-        watched = [Target.parse(text) for text in targets]
+        watched = [parse_target(text) for text in targets]
     except TargetError as error:
         raise click.UsageError(str(error)) from error
     lines = as_json or not _is_terminal()
@@ -134,11 +124,13 @@ def _verdict(tailed: Tail, console: Console) -> int:
         by = ", ".join(f"{count} {what}" for what, count in most)
         if rest := refused.total() - sum(count for _, count in most):
             by += f" and {rest} more"
-        say(console, f"{refused.total()} of {of} messages were refused: {by}", "bold red")
+        were = "was" if of == 1 else "were"
+        text = f"{refused.total()} of {counted(of, 'message')} {were} refused: {by}"
+        say(console, text, "bold red")
     elif not tailed.readings:
         say(console, "no reading came; loadwire check TARGET looks for the cause", "bold red")
     else:
-        say(console, f"{tailed.readings} readings, none refused", "bold green")
+        say(console, f"{counted(tailed.readings, 'reading')}, none refused", "bold green")
     return _status(tailed)
 
 
@@ -199,6 +191,10 @@ def _write_lines(
         else:
             missed += 1
 
+    def write() -> None:
+        for _ in range(len(arrived)):
+            output.write(json.dumps(arrived.popleft().to_json()))
+
     end = None if seconds is None else time.monotonic() + seconds
     output = _Output(stop)
     told: dict[str, str] = {}
@@ -208,13 +204,14 @@ def _write_lines(
         while not over and not output.is_closed():
             left = _DRAIN_S if end is None else min(_DRAIN_S, end - time.monotonic())
             over = stop.wait(max(0.0, left)) or left <= 0
-            for _ in range(len(arrived)):
-                output.write(json.dumps(arrived.popleft().to_json()))
+            write()
             if not output.is_closed() and (over or time.monotonic() >= look):
                 look = time.monotonic() + _LOOK_S
                 _tell(tailed.snapshot(), told, progress, over=over)
+    write()  # what came until it was closed is counted, and so has a line
     if missed:
-        say(progress, f"{missed} messages are not shown: they were not read in time", "yellow")
+        were = "is not shown: it was" if missed == 1 else "are not shown: they were"
+        say(progress, f"{counted(missed, 'message')} {were} not read in time", "yellow")
     return _status(tailed) if output.is_closed() else _verdict(tailed, progress)
 
 
@@ -264,6 +261,11 @@ class _Output:
                         left = left[os.write(self._fd, left[: select.PIPE_BUF]) :]
                     except BrokenPipeError:
                         self._broken = True
+                    except BlockingIOError:
+                        raise
+                    except OSError as error:  # a full disk
+                        said = error.strerror or error
+                        raise click.ClickException(f"cannot write the lines: {said}") from error
             elif self._stop.is_set():
                 patience -= _DRAIN_S
                 self._broken = patience <= 0

@@ -18,7 +18,7 @@ from pytest_loadwire.router.server_info import TIMEOUT_S, DiscoveryError, fetch_
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_loadwire.observe.target import Target
+    from pytest_loadwire.target import Target
 
 Failure = Literal[
     "name",

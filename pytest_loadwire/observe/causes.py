@@ -315,6 +315,15 @@ PEERS: Mapping[str, tuple[Cause, ...]] = {
 }
 """For a port that no subscriber can read, by who listens there."""
 
+SHORT_WATCH = Cause(
+    "short-watch",
+    "the watch was too short: an engine speaks once a second at least, and when it is idle and "
+    "asleep it may let every other beat pass",
+    "compare the seconds above",
+    "watch for longer: --seconds 6",
+)
+"""For a publisher that had no time to say anything; it comes before every other cause."""
+
 SILENT: Mapping[str, tuple[Cause, ...]] = {
     "silent": (_KV_IDLE, _STUCK, _NOT_THE_PUBLISHER, _LOADING),
     "silent-all": (_STUCK, _LOADING, _NOT_THE_PUBLISHER),

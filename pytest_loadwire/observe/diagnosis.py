@@ -16,6 +16,7 @@ from pytest_loadwire.observe.causes import (
     ANSWERS,
     NO_PLANS,
     PEERS,
+    SHORT_WATCH,
     SILENT,
     STREAMS,
     UNDECODABLE,
@@ -23,6 +24,7 @@ from pytest_loadwire.observe.causes import (
     Cause,
 )
 from pytest_loadwire.observe.peer import Peer
+from pytest_loadwire.observe.stream import LATE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,6 +142,8 @@ def _of_ranks(seen: Seen, one: TargetSeen, code: str, ranks: Sequence[RankSeen])
             some_speak = one.heard > 0
             symptom += ", while other ranks of the worker speak" if some_speak else ""
             causes = SILENT["silent-some" if some_speak else "silent-all"]
+        if code == "silent" and seen.seconds < LATE_S:
+            causes = (SHORT_WATCH, *causes)
     else:
         key = code.removeprefix("peer-")
         symptom = _says(key, peer)
@@ -147,6 +151,8 @@ def _of_ranks(seen: Seen, one: TargetSeen, code: str, ranks: Sequence[RankSeen])
         if known == "refused" and worker:
             known = "refused-some" if one.heard else "refused-worker"
         causes = PEERS[known]
+        if code == "peer-unknown" and seen.seconds < LATE_S:
+            causes = (SHORT_WATCH, *causes)
     return Diagnosis(one.target.text, code, symptom, causes, numbers, endpoint)
 
 

@@ -6,14 +6,16 @@ what only shows over several sockets, over time or in the advertisement is added
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from dataclasses import asdict, dataclass
+from collections import defaultdict
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.annotate import annotate_frames
+from pytest_loadwire.exact import RANK_FIELD
 from pytest_loadwire.observe.advertisement import block_findings
 from pytest_loadwire.observe.asking import Advertised, NoAnswer
+from pytest_loadwire.observe.likely import LIKELY
 from pytest_loadwire.observe.stream import EARLY_REPEAT_S, LATE_S
 from pytest_loadwire.router.table import HEARTBEAT_S, WINDOW_S
 from pytest_loadwire.rules import RULES, Hazard
@@ -23,13 +25,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_loadwire.observe.seen import RankSeen, Seen, TargetSeen
-    from pytest_loadwire.observe.stream import Level, Oddity
+    from pytest_loadwire.observe.stream import End, Level, Oddity
 
 FEW_REPEATS = 3
-"""One message that is late on the way makes the next seem early; so many are not the way's."""
+"""One message that is late on the way makes the next seem early; so many are not the way's, where
+they are more than `EARLY_SHARE` of the repeats."""
+
+EARLY_SHARE = 0.25
+"""A watch of an hour sees many that were late on the way, and an engine at fault is often so."""
 
 SAME_MESSAGES = 3
 """So many messages with number and reading alike, on two sockets, are one stream and no chance."""
+
+_OF_ALL_RANKS = (
+    *("one-rank-everywhere", "one-stream-everywhere", "one-stream-everywhere-idle"),
+    *("one-stream-twice", "shifted-ranks"),
+)
+"""What wrong ranks are told by where they have one cause."""
 
 LEVELS = ("error", "warning", "note")
 
@@ -50,6 +62,10 @@ class Finding:
         count: How many messages showed it; 0 where it is not about messages.
         evidence: The bytes of that message, annotated, line by line.
         hazard: What a least-loaded router does that believes it.
+        state: How the connection stood, where the text says so; ranks that differ in it are told
+            apart.
+        likely: The likeliest cause, where the text alone does not say it.
+        remedy: What to do about that.
     """
 
     level: Level
@@ -63,6 +79,9 @@ class Finding:
     count: int = 0
     evidence: tuple[str, ...] = ()
     hazard: Hazard = Hazard.NONE
+    state: str = ""
+    likely: str = ""
+    remedy: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The finding for machines."""
@@ -80,7 +99,8 @@ def judge(seen: Seen) -> list[Finding]:
     found += _across_targets(seen)
     order = {rule: place for place, rule in enumerate(RULES)}
     return sorted(
-        _merged(found), key=lambda f: (LEVELS.index(f.level), order[f.rule], f.target, f.ranks)
+        _with_causes(_merged(found)),
+        key=lambda f: (LEVELS.index(f.level), order[f.rule], f.target, f.ranks),
     )
 
 
@@ -110,19 +130,20 @@ def _of_rank(seen: Seen, one: TargetSeen, rank: RankSeen) -> Iterator[Finding]:
     for oddity in stream.oddities.values():
         yield _from_oddity(oddity, place)
     if stream.unlisted:
-        text = f"{stream.unlisted} more messages had trouble of other kinds"
+        text = f"{_counted(stream.unlisted, 'more message')} had trouble of other kinds"
         yield Finding("error", "F4", "more-trouble", text=text, **place)
     if not stream.good:
         text = "advertised, and " if rank.rank is not None else ""
         if stream.count:
-            text += f"none of {stream.count} messages is one that a router takes"
+            text += f"none of {_counted(stream.count, 'message')} is one that a router takes"
         else:
             text += f"silent for {seen.seconds:.1f} s ({rank.link.state})"
         if rank.rank is not None:
             text += ": the load of the whole worker stays unknown"
         if seen.seconds < LATE_S and seen.ended != "nothing-can-come":
             text += f"; that is short for a heartbeat of {HEARTBEAT_S:g} s, watch for longer"
-        yield Finding("error", "C3", "silent-rank", text=text, **place)
+        state = "not taken" if stream.count else rank.link.state
+        yield Finding("error", "C3", "silent-rank", text=text, state=state, **place)
         return
     if rank.link.ready > 1:
         text = f"the connection was lost and is back, {_times(rank.link.ready - 1)}"
@@ -132,8 +153,9 @@ def _of_rank(seen: Seen, one: TargetSeen, rank: RankSeen) -> Iterator[Finding]:
         yield Finding("note", "S3", "restarted", text=text, **place)
     if stream.missing:
         text = (
-            f"{stream.missing} sequence numbers are missing in {_places(stream.gaps)}: legal, "
-            "a full pipe drops; a network or a reader that is too slow is why"
+            f"{_counted(stream.missing, 'sequence number')} "
+            f"{'is' if stream.missing == 1 else 'are'} missing in {_counted(stream.gaps, 'place')}"
+            ": legal, a full pipe drops; a network or a reader that is too slow is why"
         )
         yield Finding("note", "S2", "gaps", text=text, **place)
     yield from _cadence(seen, rank, place)
@@ -154,7 +176,7 @@ def _cadence(seen: Seen, rank: RankSeen, place: dict[str, Any]) -> Iterator[Find
             f"{LATE_S:g} s: the heartbeat is {HEARTBEAT_S:g} s"
         )
         yield Finding("warning", "P2", "late-heartbeat", text=text, **place)
-    if stream.early >= FEW_REPEATS:
+    if stream.early >= max(FEW_REPEATS, EARLY_SHARE * stream.repeats):
         text = (
             f"{stream.early} unchanged readings came less than {EARLY_REPEAT_S:g} s behind the one "
             "before: an unchanged reading is repeated once a second"
@@ -184,10 +206,14 @@ def _of_ranks(one: TargetSeen) -> Iterator[Finding]:
     """What shows over several ranks of one worker."""
     target = one.target.text
     revisions: dict[int, list[int]] = defaultdict(list)
-    for rank in one.ranks:
-        for revision in rank.stream.revisions:
-            revisions[revision].append(-1 if rank.rank is None else rank.rank)
-    if len(revisions) > 1 and len(one.ranks) > 1:
+    # A restart may bring another revision: the last ones count, of the ranks that are back.
+    heard = [rank for rank in one.ranks if rank.stream.good]
+    restarts = max((rank.stream.restarts for rank in heard), default=0)
+    for rank in heard:
+        if rank.stream.restarts == restarts:
+            number = -1 if rank.rank is None else rank.rank
+            revisions[rank.stream.revision_read].append(number)
+    if len(revisions) > 1:
         text = "; ".join(f"revision {r} on {ranks_text(on)}" for r, on in sorted(revisions.items()))
         yield Finding("error", "W4", "mixed-revisions", target, f"{text}: one engine has one")
     for rank in one.ranks:
@@ -199,8 +225,10 @@ def _of_ranks(one: TargetSeen) -> Iterator[Finding]:
             )
             own = () if rank.rank is None else (rank.rank,)
             yield Finding("error", "R3", "shared-port", target, text, own, rank.endpoint)
-    yield from _shifted(one)
-    yield from _doubled(one)
+    wrong = list(_shifted(one))
+    yield from wrong
+    if not any(finding.code.startswith("one-stream") for finding in wrong):
+        yield from _doubled(one)
 
 
 def _shifted(one: TargetSeen) -> Iterator[Finding]:
@@ -216,8 +244,19 @@ def _shifted(one: TargetSeen) -> Iterator[Finding]:
         return
     values, offsets = {number for _, number in pairs}, {number - rank for rank, number in pairs}
     if len(values) == 1:
+        says = values.pop()
+        ends = [set(rank.stream.ends) for rank in one.ranks if rank.stream.good]
+        common = set.intersection(*ends)
+        if len(common) >= SAME_MESSAGES and says is not None:
+            text = (
+                f"every rank says that it is rank {says}, and all their sockets carry the same "
+                "messages, number by number: as it looks, they are one publisher's"
+            )
+            code = f"one-stream-everywhere{'-idle' if _is_still(common) else ''}"
+            yield Finding("error", "R3", code, one.target.text, text)
+            return
         text = (
-            f"every rank says that it is rank {values.pop()}: it is not the publisher's rank "
+            f"every rank says that it is rank {says}: it is not the publisher's rank "
             "(without DP attention attn_dp_rank is 0 everywhere, and the slot is dp_rank, rule R2)"
         )
         yield Finding("error", "R3", "one-rank-everywhere", one.target.text, text)
@@ -231,27 +270,39 @@ def _shifted(one: TargetSeen) -> Iterator[Finding]:
 
 def _doubled(one: TargetSeen) -> Iterator[Finding]:
     """Two sockets that carry one stream: number by number the same reading."""
-    holders: dict[object, list[RankSeen]] = defaultdict(list)
-    for rank in one.ranks:
+    holders: dict[End, list[int]] = defaultdict(list)
+    for place, rank in enumerate(one.ranks):
         for end in set(rank.stream.ends):
-            holders[end].append(rank)
-    shared: Counter[tuple[str, str]] = Counter()
-    ranks = {rank.endpoint: rank for rank in one.ranks}
-    for several in holders.values():
-        for left, right in pairwise(several):
-            shared[left.endpoint, right.endpoint] += 1
-    for (left_end, right_end), count in shared.items():
-        first, second = ranks[left_end], ranks[right_end]
-        says = (first.stream.reading or {}).get("attn_dp_rank")
-        if count >= SAME_MESSAGES and says is not None:
-            text = (
-                f"{second.endpoint} carries the same messages as {first.endpoint}, number by "
-                f"number, all of rank {says}: does something forward one port to both?"
-            )
-            numbers = tuple(r.rank for r in (first, second) if r.rank is not None)
-            yield Finding(
-                "warning", "R3", "one-stream-twice", one.target.text, text, numbers, left_end
-            )
+            holders[end].append(place)
+    shared: dict[tuple[int, int], list[End]] = defaultdict(list)
+    for end, places in holders.items():
+        for pair in pairwise(places):
+            shared[pair].append(end)
+    for (left, right), ends in shared.items():
+        first, second = one.ranks[left], one.ranks[right]
+        says = (first.stream.reading or {}).get(RANK_FIELD)
+        if len(ends) < SAME_MESSAGES or says is None:
+            continue
+        text = (
+            f"{second.endpoint} carries the same messages as {first.endpoint}, number by number, "
+            f"all of rank {says}: "
+        )
+        still = _is_still(ends)
+        text += (
+            "does something forward one port to both, or are both idle and in step?"
+            if still
+            else "something forwards one port to both"
+        )
+        level: Level = "warning" if still else "error"
+        numbers = tuple(rank.rank for rank in (first, second) if rank.rank is not None)
+        yield Finding(
+            level, "R3", "one-stream-twice", one.target.text, text, numbers, first.endpoint
+        )
+
+
+def _is_still(ends: Iterable[End]) -> bool:
+    """Whether nothing changed in them: idle ranks that count in step may be alike by chance."""
+    return len({end.payload for end in ends}) < 2
 
 
 def _across_targets(seen: Seen) -> Iterator[Finding]:
@@ -278,7 +329,7 @@ def _across_targets(seen: Seen) -> Iterator[Finding]:
         own = () if rank.rank is None else (rank.rank,)
         yield Finding("error", "R3", "colliding-workers", pair[0], text, own, rank.endpoint)
     revisions = {
-        one.target.text: max(r for rank in one.ranks for r in rank.stream.revisions)
+        one.target.text: max(rank.stream.revision_read for rank in one.ranks)
         for one in seen.targets
         if one.heard
     }
@@ -292,7 +343,7 @@ def _merged(found: Iterable[Finding]) -> list[Finding]:
     """Ranks of one target that show the same, told once: the first speaks for all."""
     groups: dict[object, list[Finding]] = defaultdict(list)
     for place, finding in enumerate(found):
-        own: object = (finding.target, finding.level, finding.rule, finding.code)
+        own: object = (*(finding.target, finding.level, finding.rule, finding.code, finding.state),)
         groups[own if finding.ranks else place].append(finding)
     merged = []
     for group in groups.values():
@@ -301,6 +352,19 @@ def _merged(found: Iterable[Finding]) -> list[Finding]:
         count = sum(one.count for one in group)
         merged.append(Finding(**{**vars(first), "ranks": ranks, "count": count}))
     return merged
+
+
+def _with_causes(found: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings, with what is likely behind them; wrong ranks with one cause have it once."""
+    told = {finding.target for finding in found if finding.code in _OF_ALL_RANKS}
+    for finding in found:
+        # Behind the code of what no router takes stands the element: too-short-3.
+        code = finding.code.rstrip("0123456789").rstrip("-")
+        likely = LIKELY.get((finding.rule, code))
+        if likely is None or (finding.code == "wrong-rank" and finding.target in told):
+            yield finding
+        else:
+            yield replace(finding, likely=likely.cause, remedy=likely.remedy)
 
 
 def ranks_text(ranks: Sequence[int]) -> str:
@@ -320,5 +384,5 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def _places(count: int) -> str:
-    return "one place" if count == 1 else f"{count} places"
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

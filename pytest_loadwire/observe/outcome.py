@@ -119,7 +119,7 @@ class Outcome:
 
     def _of_rank(self, one: TargetSeen, rank: RankSeen, about: list[Finding]) -> Iterator[Checked]:
         name = one.target.text + ("" if rank.rank is None else f" rank {rank.rank}")
-        not_run = None if rank.stream.count else "no message came"
+        not_run = rank.stream.not_judged
         for rule in _ordered({*RANK_RULES, "C3", *(f.rule for f in about)}):
             yield self._case(rule, name, about, not_run)
 
@@ -163,8 +163,10 @@ def _rank(rank: RankSeen) -> dict[str, Any]:
         "peer": None if rank.peer is None else rank.peer._asdict(),
         "messages": stream.count,
         "good": stream.good,
+        "not_judged": stream.not_judged,
         "rate": round(stream.rate, 3),
         "revisions": sorted(stream.revisions),
+        "elements": sorted(stream.lengths),
         "sequence": {
             "first": stream.first,
             "last": stream.last,

@@ -11,7 +11,7 @@ from pytest_loadwire.observe.stream import Stream
 if TYPE_CHECKING:
     from pytest_loadwire.observe.asking import Advertised, NoAnswer
     from pytest_loadwire.observe.peer import Peer
-    from pytest_loadwire.observe.target import Target
+    from pytest_loadwire.target import Target
 
 
 @dataclass

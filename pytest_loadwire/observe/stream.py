@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.exact import RANK_FIELD, array_length
 from pytest_loadwire.golden.shape import reject
+from pytest_loadwire.observe.elements import revision_text, spelling
 from pytest_loadwire.observe.values import from_one_to_the_next, in_one
 from pytest_loadwire.rules import Hazard, Reason
 from pytest_loadwire.siblings import recognise_frames
-from pytest_loadwire.tokens import TokenError, walk
 from pytest_loadwire.wire import (
     LATEST,
     REVISIONS,
@@ -50,12 +50,14 @@ EARLY_REPEAT_S = 0.9
 """An unchanged reading that comes sooner than this behind the one before is one too soon. A tenth
 of the heartbeat is left for the way."""
 
-LATE_S = 1.5
-"""Behind so many seconds a heartbeat of one second is late, whatever the way does."""
+LATE_S = 2.5
+"""Behind so many seconds a heartbeat is late, whatever the way does. An engine that sleeps while it
+is idle looks once a second, and so may send at every second look only."""
 
 IMPLAUSIBLE_SEQUENCE = 2**48
 """Counting a thousand messages a second, an engine needs nine thousand years to get here."""
 
+_MOST_VALUES = 16  # of one kind, such as ranks, with a count each
 _ENDS = 16  # of the messages at the end, for a comparison with other sockets
 
 
@@ -102,7 +104,9 @@ class Stream:
         rank: The rank of the socket, which the payload has to repeat (rule R3); None if unknown.
         count: Messages of any kind.
         good: Those that a router takes.
-        revisions: How many of each revision.
+        others: Those of another stream, which say nothing of how load messages are made.
+        revisions: How many of each revision, as a router reads them.
+        lengths: How many of each length of the array, tag included; at most 16 of them.
         ranks: What the payloads gave for a rank, with how often; at most 16 of them.
         siblings: What else came, by kind.
         oddities: Trouble by code.
@@ -117,7 +121,8 @@ class Stream:
         longest: Seconds of the longest silence: between two of them, and at both ends.
         longest_at: When that ended.
         late: How many silences were longer than `LATE_S`.
-        early: How many unchanged readings were sent again too soon (rule P2).
+        repeats: How many unchanged readings were sent again.
+        early: How many of them too soon (rule P2).
         reading: The last reading.
         ends: The last messages.
     """
@@ -126,7 +131,9 @@ class Stream:
     rank: int | None = None
     count: int = 0
     good: int = 0
+    others: int = 0
     revisions: Counter[int] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
     ranks: Counter[int | None] = field(default_factory=Counter)
     siblings: dict[str, Sibling] = field(default_factory=dict)
     oddities: dict[str, Oddity] = field(default_factory=dict)
@@ -143,6 +150,7 @@ class Stream:
     longest: float = 0.0
     longest_at: float = 0.0
     late: int = 0
+    repeats: int = 0
     early: int = 0
     reading: dict[str, int | None] | None = None
     ends: deque[End] = field(default_factory=lambda: deque(maxlen=_ENDS))
@@ -156,6 +164,25 @@ class Stream:
         if self.first_at is None or self.last_at is None or self.last_at <= self.first_at:
             return 0.0
         return (self.good - 1) / (self.last_at - self.first_at)
+
+    @property
+    def revision_read(self) -> int:
+        """The revision of the last message that a router takes; 0 where none came."""
+        return self._read
+
+    @property
+    def not_judged(self) -> str | None:
+        """Why rules without a finding are neither kept nor broken; None where messages were taken.
+
+        Judging a message that no router takes ends at its first fault.
+        """
+        if self.good:
+            return None
+        if not self.count:
+            return "no message came"
+        if self.count == self.others:
+            return "no load message came"
+        return "no message came that could be judged to its end"
 
     def connected(self, at: float) -> None:
         """A handshake is done; when it is not the first, a lower number is a new process (S3).
@@ -222,6 +249,7 @@ class Stream:
             return
         self.siblings.setdefault(sibling.kind, sibling)
         other = sibling.kind in ("kv-events", "replay-sentinel")
+        self.others += other
         self._odd(
             "error",
             "F5" if other else error.rule,
@@ -244,6 +272,9 @@ class Stream:
                 "; nothing may be trimmed: a router reads it as the older revision (rule W12), or "
                 "fills in zeros"
             )
+            shown = revision_text(array_length(frames[2]))
+            if "+" in shown:
+                text += f"; told as rev {shown}, a revision and the elements behind it"
         newest = len(REVISIONS[LATEST].__struct_fields__) + 1
         extra = error.reason is Reason.EXTRA_ELEMENTS
         if extra and self.revision is None and array_length(frames[2]) > newest:
@@ -273,6 +304,9 @@ class Stream:
             )
         self._read = revision
         self.revisions[revision] += 1
+        length = array_length(frames[2])
+        if length in self.lengths or len(self.lengths) < _MOST_VALUES:
+            self.lengths[length] += 1
         self._check_rank(at, sequence, frames, reading[RANK_FIELD])
         impossible = list(in_one(reading))
         if self.reading is not None and not anew:
@@ -286,7 +320,7 @@ class Stream:
     def _check_rank(
         self, at: float, sequence: int, frames: Sequence[bytes], said: int | None
     ) -> None:
-        if said in self.ranks or len(self.ranks) < 16:
+        if said in self.ranks or len(self.ranks) < _MOST_VALUES:
             self.ranks[said] += 1
         if self.rank is None:
             return
@@ -346,6 +380,7 @@ class Stream:
         if self.ends and self.last_at is not None and self.reading is not None:
             follows = self.ends[-1].sequence + 1 == sequence
             same = {**self.reading, RANK_FIELD: None} == {**reading, RANK_FIELD: None}
+            self.repeats += follows and same
             self.early += follows and same and at - self.last_at < EARLY_REPEAT_S
 
     def _silence(self, ended: float) -> None:
@@ -366,7 +401,7 @@ class Stream:
         if graded is not None:
             shape = (graded.reason, graded.element, graded.frame)
         elif len(frames) == 3:
-            shape = _spelling(frames[2])
+            shape = spelling(frames[2])
         self.shapes.setdefault(shape, tuple(map(bytes, frames)))
 
     def _odd(
@@ -408,11 +443,3 @@ def _hazard(error: WireError) -> Hazard:
     if error.frame in (None, 0, 1):
         return Hazard.STALE
     return reject(error.reason, offset=error.offset, element=error.element, name=error.field).hazard
-
-
-def _spelling(payload: bytes) -> object:
-    """The markers of a payload: readings whose numbers have the same widths are one shape."""
-    try:
-        return tuple(token.format for _, token in walk(payload))
-    except TokenError:
-        return len(payload)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from pytest_loadwire.observe.link import LinkEvent
-    from pytest_loadwire.observe.target import Target
+    from pytest_loadwire.target import Target
 
 SECONDS = 6.0
 """How long to watch by default: longer than the window in which a router calls a reading fresh

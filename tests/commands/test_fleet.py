@@ -37,6 +37,13 @@ def test_a_scenario_file(invoke: Invoke, tmp_path: Path) -> None:
     assert "not advertised" in result.output
 
 
+def test_no_number_of_seconds(invoke: Invoke) -> None:
+    """`nan` seconds are a wrong call, as everywhere."""
+    result = invoke("fleet", "--seconds", "nan")
+    assert result.exit_code == 2
+    assert "nan is no number of seconds" in result.output
+
+
 def test_an_unknown_scenario(invoke: Invoke) -> None:
     """A scenario that there is not is a wrong call, and the answer lists those that there are."""
     result = invoke("fleet", "--scenario", "rush")

@@ -142,6 +142,8 @@ def test_an_ending_that_is_not_clean(invoke: Invoke, make_command: Callable[...,
     ("arguments", "says"),
     [
         (["testee"], "a command is missing: loadwire testee -- ./my-testee"),
+        (["testee", "--timeout", "nan", "--", "cat"], "nan is no number of seconds"),
+        (["testee", "--start-timeout", "inf", "--", "cat"], "inf is no number of seconds"),
         (["testee", "--timeout", "0", "--", "cat"], "0.0 is not in the range x>0"),
         (["testee", "--start-timeout", "0", "--", "cat"], "0.0 is not in the range x>0"),
         (["testee", "--golden", ".", "--", "cat"], "manifest.json: No such file"),

@@ -115,7 +115,8 @@ class TestView:
         assert "1 worker: 0 known, 1 unknown  |  2 ranks: 1 fresh, 1 stale" == shown[0]
         assert re.search(r"0 stale +7 +3 .* 7\.5s", row(shown, 0))
         why = "nothing that can be read from rank 0 (tcp://10.0.0.5:5558) for more than 5 s"
-        assert f"{A}: load unknown: {why}" == notes(shown)
+        hint = f"loadwire check {A} looks for the cause"
+        assert f"{A}: load unknown: {why}; {hint}" == notes(shown)
 
     def test_restart_and_gap(self, tail_world: Any) -> None:
         """Restarts and lost messages are counted, and are no trouble (rules S2, S3)."""
@@ -261,7 +262,7 @@ class TestView:
             "10.0.1.50:30000    7 stale",
             "10.0.1.0:30000     0 fresh",
         ] == [line[:28].rstrip() for line in shown[4:10]]
-        assert "491 of 505 rows not shown (0 in trouble); 2 more notes; Ctrl-C ends" == shown[-1]
+        assert "492 of 505 rows not shown (0 in trouble); 3 more notes; Ctrl-C ends" == shown[-1]
 
     def test_trouble_that_does_not_fit(self, tail_world: Any) -> None:
         """If even the trouble does not fit the last line says how much of it is hidden."""
@@ -299,7 +300,8 @@ class TestView:
     ("arguments", "said"),
     [
         ([], "a target is missing: loadwire tail http://10.0.0.5:30000"),
-        (["10.0.0.5:30000"], "write http://10.0.0.5:30000 for a worker"),
+        (["10.0.0.5:30000"], "or http://10.0.0.5:30000 for a worker"),
+        (["tcp://0x0:5558"], "bound and never dialled"),
         (["tcp://2001:db8::5:5558"], "write tcp://[2001:db8::5]:5558"),
         ([A, "--interval", "0.1"], "0.1 is not in the range x>=0.25"),
         ([A, "--window", "1"], "1.0 is not in the range x>1"),
@@ -363,10 +365,11 @@ class TestLines:
         """A refused message is a line with reason, place and bytes; SIGTERM ends it with 1."""
         with running(loadwire_publisher.endpoint) as run:
             loadwire_publisher.wait_for_subscribers(timeout=20)
-            loadwire_publisher.send_raw(MAP)
+            # The good one first, or at a slow moment the load would be told to be unknown.
             loadwire_publisher.publish(reading)
+            loadwire_publisher.send_raw(MAP)
             assert run.stdout is not None
-            refused, good = (json.loads(run.stdout.readline()) for _ in range(2))
+            good, refused = (json.loads(run.stdout.readline()) for _ in range(2))
             run.send_signal(signal.SIGTERM)
             _, errors = run.communicate(timeout=20)
         assert (False, "not-array", "W10", 2, 0, None, ["6c6f6164", "00" * 8, "80"]) == tuple(
@@ -383,8 +386,9 @@ class TestLines:
             run.send_signal(signal.SIGINT)
             output, errors = run.communicate(timeout=20)
         assert (1, "") == (run.returncode, output)
+        why = f"nothing that can be read from rank 0 ({silent}) so far"
         assert [
-            f"{silent}: load unknown: nothing that can be read from rank 0 ({silent}) so far",
+            f"{silent}: load unknown: {why}; loadwire check {silent} looks for the cause",
             "no reading came; loadwire check TARGET looks for the cause",
         ] == errors.splitlines()
 
@@ -428,6 +432,48 @@ class TestLines:
             came = run.stdout.read().splitlines()
         sequences = [json.loads(line)["sequence"] for line in came[:-1]]
         assert [*range(len(sequences))] == sequences
+
+    def test_a_full_disk(self, loadwire_publisher: LivePublisher, reading: LoadStatRev2) -> None:
+        """Where the lines cannot be written it ends with 1 and says so in one line."""
+        with (
+            open("/dev/full", "w") as full,
+            running(loadwire_publisher.endpoint, stdout=full) as run,
+        ):
+            loadwire_publisher.wait_for_subscribers(timeout=20)
+            loadwire_publisher.publish(reading)
+            assert run.stderr is not None
+            assert (1, "Error: cannot write the lines: No space left on device\n") == (
+                run.wait(20),
+                run.stderr.read(),
+            )
+
+    def test_the_last_moment(
+        self, loadwire_publisher: LivePublisher, reading: LoadStatRev2
+    ) -> None:
+        """What comes while it ends has a line as well: there are as many as it counts."""
+        done = threading.Event()
+
+        def speak() -> None:
+            while not done.is_set():
+                loadwire_publisher.publish(reading)
+
+        with running(loadwire_publisher.endpoint) as run:
+            loadwire_publisher.wait_for_subscribers(timeout=20)
+            thread = threading.Thread(target=speak, daemon=True)
+            thread.start()
+            try:
+                assert run.stdout is not None
+                assert run.stderr is not None
+                assert run.stdout.readline()
+                run.send_signal(signal.SIGINT)
+                lines = 1 + len(run.stdout.read().splitlines())
+                counts = re.findall(r"^(\d+) ", run.stderr.read(), re.MULTILINE)
+                *not_shown, readings = map(int, counts)
+                assert readings == lines + sum(not_shown)
+                assert 0 == run.wait(20)
+            finally:
+                done.set()
+                thread.join(10)
 
     def test_more_than_is_read(
         self, loadwire_publisher: LivePublisher, reading: LoadStatRev2

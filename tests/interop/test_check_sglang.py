@@ -19,7 +19,7 @@ from pytest_loadwire.engine.info_server import InfoServer
 from pytest_loadwire.observe.outcome import Outcome
 from pytest_loadwire.observe.seen import Seen
 from pytest_loadwire.observe.tap import watch
-from pytest_loadwire.observe.target import parse_target
+from pytest_loadwire.target import parse_target
 from tests.interop import light_sglang
 
 try:

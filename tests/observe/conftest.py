@@ -11,7 +11,7 @@ from pytest_loadwire.discovery import plan
 from pytest_loadwire.observe.asking import Advertised
 from pytest_loadwire.observe.seen import RankSeen, Seen, TargetSeen
 from pytest_loadwire.observe.stream import Stream
-from pytest_loadwire.observe.target import parse_target
+from pytest_loadwire.target import parse_target
 from pytest_loadwire.wire import LoadStatRev1, LoadStatRev2, build_frames
 
 BASE = 5558

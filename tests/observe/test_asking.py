@@ -13,7 +13,7 @@ import zmq
 from pytest_loadwire.discovery import Plan
 from pytest_loadwire.engine.info_server import InfoServer
 from pytest_loadwire.observe.asking import Advertised, NoAnswer, Question, ask, resolve
-from pytest_loadwire.observe.target import parse_target
+from pytest_loadwire.target import parse_target
 
 BLOCK = {"load_endpoint_port_base": 7000, "load_topic": "load", "dp_size": 2}
 

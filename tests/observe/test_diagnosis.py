@@ -16,7 +16,7 @@ from pytest_loadwire.observe.diagnosis import Diagnosis, diagnose
 from pytest_loadwire.observe.peer import Peer
 from pytest_loadwire.observe.seen import RankSeen, Seen, TargetSeen
 from pytest_loadwire.observe.stream import Stream
-from pytest_loadwire.observe.target import parse_target
+from pytest_loadwire.target import parse_target
 
 Worker = Callable[..., TargetSeen]
 Watched = Callable[..., Seen]
@@ -138,6 +138,27 @@ def test_one_silent_rank_among_others(worker: Worker, watched: Watched) -> None:
     assert ["stuck", "not-the-publisher"] == [cause.code for cause in diagnosis.causes[:2]]
 
 
+SHORT = [
+    (0.0, socket(*UP, peer=Peer("zmtp", "PUB")), "short-watch", "kv-port"),
+    (2.4, socket(*UP, peer=Peer("zmtp", "PUB")), "short-watch", "kv-port"),
+    (2.5, socket(*UP, peer=Peer("zmtp", "PUB")), "kv-port", "stuck"),
+    (0.0, socket("connecting", peer=Peer("zmtp", "PUB")), "short-watch", "kv-port"),
+    (0.0, socket(), "short-watch", "wrong-port"),
+    (0.0, socket("closed", peer=Peer("refused")), "wrong-port", "off"),
+]
+
+
+@pytest.mark.parametrize(("seconds", "one", "first", "second"), SHORT)
+def test_a_short_watch(
+    watched: Watched, seconds: float, one: TargetSeen, first: str, second: str
+) -> None:
+    """Before all else, a publisher is silent in a watch that was too short for a heartbeat."""
+    seen = watched(one)
+    seen.seconds = seconds
+    (diagnosis,) = diagnose(seen)
+    assert [first, second] == [cause.code for cause in diagnosis.causes[:2]]
+
+
 def test_closed_ports_behind_those_that_speak(worker: Worker, watched: Watched) -> None:
     """Where the last ranks are refused, there may be fewer of them than advertised."""
     one = worker(3, streams=[None, None, Stream(rank=2)])
@@ -228,7 +249,7 @@ def test_an_advertisement_without_load(worker: Worker, watched: Watched, drop: s
 def every_cause() -> list[Cause]:
     """Every cause that there is, each once."""
     tables = (causes.ANSWERS, causes.NO_PLANS, causes.PEERS, causes.SILENT, causes.STREAMS)
-    lists = [causes.UNRESOLVED, causes.UNDECODABLE]
+    lists = [causes.UNRESOLVED, causes.UNDECODABLE, (causes.SHORT_WATCH,)]
     lists += [several for table in tables for several in table.values()]  # type: ignore[attr-defined]
     return list(dict.fromkeys(cause for several in lists for cause in several))
 

@@ -9,11 +9,12 @@ import pytest
 
 from pytest_loadwire.observe.asking import NoAnswer
 from pytest_loadwire.observe.findings import Finding, judge, ranks_text
+from pytest_loadwire.observe.likely import LIKELY
 from pytest_loadwire.observe.link import Link
 from pytest_loadwire.observe.seen import RankSeen, Seen, TargetSeen
 from pytest_loadwire.observe.stream import Stream
-from pytest_loadwire.observe.target import parse_target
 from pytest_loadwire.rules import RULES, Hazard
+from pytest_loadwire.target import parse_target
 from pytest_loadwire.wire import LoadStatRev1, LoadStatRev2, build_frames
 
 Speak = Callable[..., Stream]
@@ -45,6 +46,18 @@ def test_a_silent_rank(worker: Worker, watched: Watched) -> None:
     assert [("error", "C3", "silent-rank", (1,))] == brief([finding])
     assert "the load of the whole worker stays unknown" in finding.text
     assert "tcp://10.0.0.5:5559" == finding.endpoint
+
+
+def test_silent_ranks_in_two_states(worker: Worker, watched: Watched) -> None:
+    """Silent ranks are told apart by how their connections stand."""
+    one = worker(4, streams=[None, *(Stream(rank=rank) for rank in (1, 2, 3))])
+    one.ranks[1].link.happened(0.0, "closed")
+    for rank in (2, 3):
+        one.ranks[rank].link.happened(0.0, "connected")
+        one.ranks[rank].link.happened(0.0, "ready")
+    findings = judge(watched(one))
+    assert [("refused", (1,)), ("connected", (2, 3))] == [(f.state, f.ranks) for f in findings]
+    assert all(f"({finding.state})" in finding.text for finding in findings)
 
 
 def test_a_short_watch(worker: Worker, watched: Watched) -> None:
@@ -96,9 +109,9 @@ def test_gaps_and_restarts_are_notes(worker: Worker, watched: Watched, stat: Sta
 
 
 SILENCES = [
-    (1.4, 0.0, []),
-    (1.6, 0.0, [("warning", "P2", "late-heartbeat", (0,))]),
-    (1.6, 0.5, []),  # the watcher was late itself
+    (2.1, 0.0, []),  # idle and asleep, with every second look
+    (2.6, 0.0, [("warning", "P2", "late-heartbeat", (0,))]),
+    (2.6, 0.5, []),  # the watcher was late itself
     (5.0, 0.0, [("warning", "P2", "late-heartbeat", (0,))]),
     (5.1, 0.0, [("error", "C2", "stale", (0,))]),
     (5.1, 0.2, [("warning", "P2", "late-heartbeat", (0,))]),
@@ -130,6 +143,15 @@ def test_early_repeats(
     assert expected == brief(judge(watched(worker(1, streams=[stream]))))
 
 
+def test_repeats_on_a_slow_way(worker: Worker, watched: Watched, stat: Stat) -> None:
+    """Messages that are now and then late on the way are not the engine's, however many (P2)."""
+    stream = Stream(rank=0)
+    for n in range(100):
+        stream.receive(n + (0.5 if n % 10 == 0 else 0.0), build_frames(n, stat()))
+    assert (99, 10) == (stream.repeats, stream.early)
+    assert [] == brief(judge(watched(worker(1, streams=[stream]))))
+
+
 def test_mixed_revisions(
     worker: Worker, watched: Watched, stat: Stat, old: Callable[..., LoadStatRev1]
 ) -> None:
@@ -142,6 +164,28 @@ def test_mixed_revisions(
     assert "revision 1 on rank 1; revision 2 on ranks 0, 2" in finding.text
 
 
+def test_a_restart_into_another_revision(
+    worker: Worker, watched: Watched, stat: Stat, old: Callable[..., LoadStatRev1]
+) -> None:
+    """The last revision of each rank counts, and of ranks that are not back yet none (W4)."""
+    streams = [Stream(rank=rank) for rank in range(3)]
+    for stream in streams:
+        stream.connected(0.0)
+        for n in range(3):
+            stream.receive(n, build_frames(n, old(stat(rank=stream.rank, step=n))))
+    for stream in streams[:2]:
+        stream.connected(3.0)
+        stream.receive(4.0, build_frames(0, stat(rank=stream.rank)))
+    expected = [("note", "S3", "restarted", (0, 1))]
+    assert expected == brief(judge(watched(worker(3, streams=streams))))
+    # One that came back as it was is at fault.
+    streams[2].connected(3.0)
+    streams[2].receive(4.0, build_frames(0, old(stat(rank=2))))
+    (finding, _) = judge(watched(worker(3, streams=streams)))
+    assert ("mixed-revisions", True) == (finding.code, bool(finding.likely and finding.remedy))
+    assert "revision 1 on rank 2; revision 2 on ranks 0 and 1: " in finding.text
+
+
 def test_one_rank_everywhere(worker: Worker, watched: Watched, speak: Speak) -> None:
     """Ranks that all say 0 have one cause, which is told first and once."""
     streams = [speak(Stream(rank=rank), rank=0, first=100 * rank) for rank in range(3)]
@@ -150,6 +194,24 @@ def test_one_rank_everywhere(worker: Worker, watched: Watched, speak: Speak) -> 
         (one.rule, one.code) for one in findings
     ]
     assert "every rank says that it is rank 0" in findings[0].text
+    assert ["attn_dp_rank" in findings[0].likely, findings[1].likely] == [True, ""]
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_one_stream_everywhere(worker: Worker, watched: Watched, stat: Stat, moves: bool) -> None:
+    """Sockets that all carry one stream have that told, in one error; idle ranks may only seem."""
+    streams = [Stream(rank=rank) for rank in range(3)]
+    for stream in streams:
+        stream.connected(0.0)
+        for n in range(5):
+            stream.receive(n, build_frames(n, stat(rank=0, step=n * moves)))
+    findings = judge(watched(worker(3, streams=streams)))
+    code = "one-stream-everywhere" if moves else "one-stream-everywhere-idle"
+    assert [("error", "R3", code, ()), ("error", "R3", "wrong-rank", (1, 2))] == brief(findings)
+    assert "all their sockets carry the same messages, number by number" in findings[0].text
+    assert findings[0].likely.startswith("one port is forwarded to all of them")
+    assert moves == ("idle" not in findings[0].likely)
+    assert "" == findings[1].likely
 
 
 def test_shifted_ranks(worker: Worker, watched: Watched, speak: Speak) -> None:
@@ -157,6 +219,18 @@ def test_shifted_ranks(worker: Worker, watched: Watched, speak: Speak) -> None:
     streams = [speak(Stream(rank=rank), rank=rank + 1) for rank in range(3)]
     findings = judge(watched(worker(3, streams=streams)))
     assert "its own number +1: load_endpoint_port_base is off" in findings[0].text
+
+
+def test_an_array_that_is_too_short(worker: Worker, watched: Watched) -> None:
+    """An array that no router takes has its likely cause as well, whatever its length."""
+    stream = Stream(rank=0)
+    for n, payload in enumerate((b"\x92\xa8LoadStat\x01", b"\x93\xa8LoadStat\x01\x01")):
+        stream.receive(n, [b"load", n.to_bytes(8, "big"), payload])
+    *short, _ = judge(watched(worker(1, streams=[stream])))
+    assert ["too-short-2", "too-short-3"] == [finding.code for finding in short]
+    assert {"send all elements of the revision, an unset rank as nil"} == {
+        finding.remedy for finding in short
+    }
 
 
 def test_a_lost_connection(worker: Worker, watched: Watched) -> None:
@@ -178,13 +252,26 @@ def test_two_publishers_on_one_port(worker: Worker, watched: Watched, stat: Stat
     assert {"shared-port", "sequence-backwards", "wrong-rank"} <= codes
 
 
-def test_one_stream_on_two_ports(worker: Worker, watched: Watched, speak: Speak) -> None:
-    """Two ports that carry the same numbers and readings carry one stream."""
-    streams = [speak(Stream(rank=rank), rank=1) for rank in (0, 1)]
-    doubled = [
-        one for one in judge(watched(worker(2, streams=streams))) if one.code == "one-stream-twice"
-    ]
-    assert [("warning", "R3", "one-stream-twice", (0, 1))] == brief(doubled)
+@pytest.mark.parametrize(("moves", "level"), [(True, "error"), (False, "warning")])
+def test_one_stream_on_two_ports(
+    worker: Worker, watched: Watched, stat: Stat, moves: bool, level: str
+) -> None:
+    """Two ports that carry the same numbers and readings carry one stream; still ones may not."""
+    streams = [Stream(rank=0), Stream(rank=1), None]
+    for stream in streams[:2]:
+        assert stream is not None
+        stream.connected(0.0)
+        for n in range(5):
+            stream.receive(n, build_frames(n, stat(rank=1, step=n * moves)))
+    doubled, _ = sorted(judge(watched(worker(3, streams=streams))), key=lambda one: one.code)
+    assert [(level, "R3", "one-stream-twice", (0, 1))] == brief([doubled])
+    assert moves == ("something forwards one port to both" in doubled.text)
+
+
+@pytest.mark.parametrize("key", sorted(LIKELY))
+def test_likely_causes_are_whole(key: tuple[str, str]) -> None:
+    """Each likely cause says what it is and what to do."""
+    assert all(len(text) > 8 and not text.endswith(".") for text in LIKELY[key])
 
 
 def test_idle_ranks_without_a_rank_are_no_double(

@@ -8,12 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
+from pytest_loadwire.golden.frames import KV_BATCH
 from pytest_loadwire.observe.asking import NoAnswer
 from pytest_loadwire.observe.outcome import RANK_RULES, WORKER_RULES, Outcome
 from pytest_loadwire.observe.seen import RankSeen, Seen, TargetSeen
 from pytest_loadwire.observe.stream import Stream
-from pytest_loadwire.observe.target import parse_target
 from pytest_loadwire.rules import RULES
+from pytest_loadwire.target import parse_target
 
 Speak = Callable[..., Stream]
 Worker = Callable[..., TargetSeen]
@@ -76,6 +77,28 @@ def test_a_single_socket(watched: Watched, speak: Speak) -> None:
     assert ["W3"] == [case.rule for case in checked if case.problem]
 
 
+NOT_JUDGED = [
+    ([], "no message came"),
+    ([[b"", bytes(8), KV_BATCH]], "no load message came"),
+    ([[b"load", bytes(8), b"\x93"]], "no message came that could be judged to its end"),
+]
+
+
+@pytest.mark.parametrize(("messages", "why"), NOT_JUDGED)
+def test_what_was_not_judged(
+    worker: Worker, watched: Watched, messages: list[list[bytes]], why: str
+) -> None:
+    """Where no load message could be judged, no rule about them has passed."""
+    stream = Stream(rank=0)
+    for frames in messages:
+        stream.receive(1.0, frames)
+    outcome = Outcome.of(watched(worker(1, streams=[stream])))
+    cases = [one for one in outcome.checked() if one.name.endswith("rank 0")]
+    assert {"W1", "W5", "F2", "S1", "R3"} <= {one.rule for one in cases}
+    assert {why} == {one.not_run for one in cases if not one.problem}
+    assert why == outcome.to_json()["targets"][0]["ranks"][0]["not_judged"]
+
+
 def test_json(worker: Worker, watched: Watched, speak: Speak) -> None:
     """The JSON has the keys that machines rely on, and is JSON."""
     broken = speak(Stream(rank=0), count=3, num_tokens=9000, num_total_tokens=9000)
@@ -91,6 +114,9 @@ def test_json(worker: Worker, watched: Watched, speak: Speak) -> None:
     assert {"first": 0, "last": 2, "missing": 0, "gaps": 0, "restarts": 0, "backwards": 0} == (
         target["ranks"][0]["sequence"]
     )
+    assert [(None, [11]), ("no message came", [])] == [
+        (rank["not_judged"], rank["elements"]) for rank in target["ranks"]
+    ]
     assert 9000 == target["ranks"][0]["reading"]["num_tokens"]
     assert [("W2", [0]), ("C3", [1])] == [(f["rule"], f["ranks"]) for f in result["findings"]]
     assert all(f["asks"] == RULES[f["rule"]] for f in result["findings"])

@@ -78,7 +78,7 @@ def test_http() -> None:
     try:
         port = server.open(lambda _: (404, b"{}"))
         # the first words are those that it does not understand, and does not answer
-        peer = identify("127.0.0.1", port, 0.2)
+        peer = identify("127.0.0.1", port, 1.0)
     finally:
         server.close()
     assert Peer("http", "HTTP/1.1 404 Not Found") == peer

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import zmq
+from standing import StandingClock, everyone
 
 from pytest_loadwire.engine.fleet import Fleet
 from pytest_loadwire.engine.hostile import bad_messages
@@ -23,12 +24,13 @@ from pytest_loadwire.observe import link
 from pytest_loadwire.observe.outcome import Outcome
 from pytest_loadwire.observe.seen import Seen
 from pytest_loadwire.observe.tap import LARGEST_FRAME, watch
-from pytest_loadwire.observe.target import parse_target
+from pytest_loadwire.target import parse_target
 from pytest_loadwire.wire import LoadStatRev2, encode
 
 LONG = 20.0  # what no test waits for
 SHORT = 0.3  # for peers that never speak
-PATIENCE = 0.1
+PATIENCE = 0.1  # the same
+PATIENT = 1.0  # for an HTTP server: silent until it is asked, it has so long for its answer
 
 BLOCK = {
     "publisher": "zmq",
@@ -43,7 +45,11 @@ Stat = Callable[..., LoadStatRev2]
 
 
 def watch_until(
-    enough: Callable[[Seen], object], *targets: str, seconds: float = LONG, **options: Any
+    enough: Callable[[Seen], object],
+    *targets: str,
+    seconds: float = LONG,
+    patience: float = PATIENCE,
+    **options: Any,
 ) -> Seen:
     """Watch until what was seen is enough, or for so many seconds."""
     so_far: list[Seen] = []
@@ -54,16 +60,23 @@ def watch_until(
     return watch(
         [parse_target(text) for text in targets],
         seconds=seconds,
-        patience=PATIENCE,
+        patience=patience,
         stop=stop,
         progress=so_far.append,
         **options,
     )
 
 
-def everyone(messages: int = 3) -> Callable[[Seen], bool]:
-    """Whether every rank was heard so often."""
-    return lambda seen: bool(seen.ranks) and all(r.stream.good >= messages for r in seen.ranks)
+def watch_from(enough: Callable[[Seen], object], *targets: str) -> Seen:
+    """Watch for a short time, from when what was seen was enough."""
+    clock = StandingClock(enough)
+    return watch(
+        [parse_target(text) for text in targets],
+        seconds=SHORT,
+        patience=PATIENCE,
+        progress=clock.look,
+        clock=clock,
+    )
 
 
 def codes(seen: Seen) -> list[tuple[str, str]]:
@@ -246,7 +259,7 @@ class TestBroken:
     def test_a_router_socket(self, bind: Bind) -> None:
         """The replay port is told by its type, at once."""
         _, endpoint = bind(zmq.ROUTER)
-        seen = watch_until(lambda _: False, endpoint)
+        seen = watch_until(lambda _: False, endpoint, patience=LONG)
         assert ("diagnosis", "peer-zmtp-ROUTER") == codes(seen)[-1]
         assert "nothing-can-come" == seen.ended
 
@@ -255,7 +268,7 @@ class TestBroken:
         server = InfoServer()
         try:
             endpoint = f"tcp://127.0.0.1:{server.open(lambda _: (404, b'{}'))}"
-            seen = watch_until(lambda _: False, endpoint, seconds=SHORT)
+            seen = watch_until(lambda _: False, endpoint, seconds=SHORT, patience=PATIENT)
         finally:
             server.close()
         assert ("diagnosis", "peer-http") == codes(seen)[-1]
@@ -277,7 +290,7 @@ class TestBroken:
         """A worker that does not answer HTTP costs its time-out, and is told."""
         with socket.create_server(("127.0.0.1", 0)) as hole:
             url = f"http://127.0.0.1:{hole.getsockname()[1]}"
-            seen = watch_until(lambda _: False, url, timeout=0.1)
+            seen = watch_until(lambda _: False, url, timeout=1.0)
         assert [("A1", "no-answer-timeout"), ("diagnosis", "server-info-mute")] == codes(seen)
 
     def test_one_socket_among_closed_ones(
@@ -290,12 +303,12 @@ class TestBroken:
             port = closed.getsockname()[1]
             steps = iter(range(10_000))
             with speaking(lambda: publisher.publish(stat(step=next(steps)))):
-                seen = watch_until(
+                seen = watch_from(
                     lambda seen: seen.messages > 20 and seen.ranks[1].link.refused,
                     publisher.endpoint,
                     f"tcp://127.0.0.1:{port}",
                 )
-        assert ([1, 0], "interrupted") == ([one.heard for one in seen.targets], seen.ended)
+        assert ([1, 0], "time") == ([one.heard for one in seen.targets], seen.ended)
         assert ("diagnosis", "peer-refused") == codes(seen)[-1]
 
 
@@ -324,7 +337,7 @@ class TestHostile:
                 peer.send_multipart([b"load", number.to_bytes(8, "big"), payload])
 
         with speaking(flood, period=0.0001):
-            seen = watch_until(lambda _: False, endpoint, seconds=SHORT)
+            seen = watch_from(lambda seen: seen.messages > 100, endpoint)
         assert seen.messages > 100
         assert seen.seconds < LONG
 
@@ -334,7 +347,7 @@ class TestHostile:
         deep = b"\x9c\xa8LoadStat" + b"\x01" * 10 + b"\x91" * (LARGEST_FRAME - 100)
         peer.setsockopt(zmq.SNDHWM, 8)  # or they would wait here by the hundred
         with speaking(lambda: peer.send_multipart([b"load", bytes(8), deep]), period=0.001):
-            seen = watch_until(lambda _: False, endpoint, seconds=SHORT)
+            seen = watch_from(lambda seen: seen.messages, endpoint)
         assert seen.messages
         assert seen.seconds < LONG / 2
 
@@ -351,7 +364,10 @@ class TestHostile:
         with Fleet(ranks=3) as fleet:
             watch_until(lambda seen: seen.ranks and seen.ranks[-1].link.up, *fleet.urls)
             fleet.close()
-        assert not [t for t in threading.enumerate() if t.name == "loadwire-asking"]
+        # A thread ends a moment behind its answer.
+        for thread in threading.enumerate():
+            if thread.name == "loadwire-asking":
+                thread.join(10)
         assert threading.active_count() <= before
 
 

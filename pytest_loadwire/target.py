@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -23,7 +24,8 @@ class Target:
     """One thing to watch.
 
     Attributes:
-        text: As it was given.
+        text: Its name: the worker's URL, without a slash or ``/server_info`` at its end, or
+            ``tcp://host:port`` of one load socket.
         host: The host to dial, without brackets.
         port: The port of the load socket, or of the worker's HTTP server.
         url: The worker's URL; None for a load socket.
@@ -35,9 +37,14 @@ class Target:
     url: str | None = None
 
     @property
+    def address(self) -> TcpAddress:
+        """The socket, or the HTTP server."""
+        return TcpAddress(self.host, self.port)
+
+    @property
     def endpoint(self) -> str:
         """``tcp://host:port`` of the socket or of the HTTP server, IPv6 in brackets."""
-        return str(TcpAddress(self.host, self.port))
+        return str(self.address)
 
     def __str__(self) -> str:
         return self.text
@@ -45,6 +52,8 @@ class Target:
 
 def parse_target(text: str) -> Target:
     """Read ``tcp://host:port`` or a worker's URL, strictly.
+
+    A wildcard host is refused in every spelling: it is bound and never dialled.
 
     Raises:
         TargetError: It is neither, or it names a host that nobody can dial (rules E4, E8).
@@ -57,7 +66,7 @@ def parse_target(text: str) -> Target:
     if scheme == "tcp":
         return _socket(text)
     if scheme in ("http", "https"):
-        return _worker(text, rest)
+        return _worker(scheme, rest)
     raise TargetError(f"{text!r} has the scheme {scheme}: {_HOW}")
 
 
@@ -67,22 +76,19 @@ def _socket(text: str) -> Target:
     except EndpointError as error:
         says = str(error)
         raise TargetError(says if "write " in says else f"{says}: {_HOW}") from None
-    # A zero is a wildcard in more spellings than one; the planner knows them.
-    found = plan(f"http://{address.url_host}:1", _ANY_BLOCK)
-    if isinstance(found, NoPlan):
-        raise TargetError(
-            f"{text!r} has a wildcard host, which a publisher binds and nobody dials: "
-            f"write the address of the machine, or tcp://127.0.0.1:{address.port} on this one"
-        )
+    _refuse_wildcard(text, "tcp", address)
     return Target(text, address.host, address.port)
 
 
-def _worker(text: str, rest: str) -> Target:
-    scheme = text.partition("://")[0]
+def _worker(scheme: str, rest: str) -> Target:
+    # What the route is appended to is meant by whoever has it, or a slash, at the end.
+    text = f"{scheme}://{rest}".rstrip("/").removesuffix("/server_info").rstrip("/")
     authority = rest.partition("/")[0]
     bare = _bare_ipv6(authority)
     if bare:
         raise TargetError(f"{text!r} is a bare IPv6 address: write {scheme}://{bare}")
+    with contextlib.suppress(EndpointError):  # the planner says more of what a URL may be
+        _refuse_wildcard(text, scheme, TcpAddress.parse(f"tcp://{authority}"))
     found = plan(text, _ANY_BLOCK)
     if isinstance(found, NoPlan):
         raise TargetError(found.text)
@@ -94,11 +100,17 @@ def _worker(text: str, rest: str) -> Target:
         )
     if parts.query or parts.fragment:
         raise TargetError(f"{text!r} has a ? or a #: write the worker's URL without it")
-    if parts.path.rstrip("/").endswith("/server_info"):
-        shorter = text.rpartition("/server_info")[0]
-        raise TargetError(f"{text!r} has the route in it: write {shorter}")
     host = found.host.removeprefix("[").removesuffix("]")
     return Target(text, host, parts.port, text)
+
+
+def _refuse_wildcard(text: str, scheme: str, address: TcpAddress) -> None:
+    # A zero is a wildcard in more spellings than one; the planner knows them.
+    if isinstance(plan(f"http://{address.url_host}:1", _ANY_BLOCK), NoPlan):
+        raise TargetError(
+            f"{text!r} has a wildcard host, which is bound and never dialled: write the address "
+            f"of the machine, or {scheme}://127.0.0.1:{address.port} on this one"
+        )
 
 
 def _without_scheme(text: str) -> str:
