@@ -120,7 +120,7 @@ def recognise_frames(frames: Sequence[Buffer]) -> Sibling | None:
     if not parts:
         return None
     numbers = parts[-2:-1] if len(parts) > 1 else []
-    if SENTINEL in (numbers or parts):
+    if SENTINEL in (numbers or parts) and not is_load_stat(parts[-1]):
         return Sibling(
             "replay-sentinel",
             "the sequence -1: the end of a replay on the KV-event stream's replay socket",

@@ -46,7 +46,9 @@ def whole(told: Explanation) -> list[bytes]:
 def complete(told: Explanation) -> None:
     """What every explanation has to say, whatever it is about."""
     assert (told.fault is None) == (told.engine is not None)
-    assert (told.hazard is None) == (told.fault is None) == (not told.hazard_text)
+    assert (told.hazard is None) == (not told.hazard_text)
+    assert told.hazard is not None or told.fault is None
+    assert told.fault is not None or told.hazard in (None, Hazard.STARVES)
     assert told.ok == told.summary.startswith("CONFORMS")
     said = [told.summary, told.hazard_text, told.cause or "", *told.warnings]
     assert all(text.isascii() for text in said)
@@ -138,8 +140,9 @@ BROKEN = [
     ("96a86c6f61647374617407030400c0", "the tag is str 'loadstat'", "num_running_reqs = 7",
      "spelled otherwise"),
     ("96c4084c6f6164537461740703040005", "NOT CONFORMING", "num_tokens = 4", "bytes in place"),
-    ("950703040005", "the tag is integer 7", "by position", "lacks tag='LoadStat'"),
-    ("96a8" + "41" * 8 + "07030400c0", "the tag is str 'AAAAAAAA'", "position", "another struct"),
+    ("950703040005", "the tag is integer 7", "any array for a reading", "lacks tag='LoadStat'"),
+    ("96a8" + "41" * 8 + "07030400c0", "the tag is str 'AAAAAAAA'", "num_tokens = 4;",
+     "another struct"),
     ("0096" + TAG + "07030400c0", "the payload is integer 0", "zeros", "starts at byte 1"),
     (TAG + "07030400c0", "the payload is str 'LoadStat'", "zeros", "header, is missing"),
     ("", "the bytes end where the payload should be", "draws all traffic", "an empty frame"),
@@ -218,11 +221,44 @@ def test_odd_values(values: dict[str, Any], said: list[str]) -> None:
     assert told.ok
     assert len(said) == len(told.warnings), told.warnings
     assert all(part in text for part, text in zip(said, told.warnings, strict=True))
-    assert bool(said) == told.odd == told.summary.startswith("CONFORMS in form, but odd: ")
-    assert told.summary.removeprefix("CONFORMS in form, but odd: ").startswith(
-        told.warnings[0] if said else "CONFORMS: "
-    )
-    assert (" (and 1 more)" in told.summary) == (len(said) > 1)
+    ways = " in 2 ways" if len(said) > 1 else ""
+    head = f"CONFORMS in form, but odd{ways}: " if said else "CONFORMS: "
+    assert (bool(said), told.summary[: len(head)]) == (told.odd, head)
+    if said:
+        assert head + told.warnings[0] == told.summary
+
+
+@pytest.mark.parametrize(
+    ("values", "hazard", "text"),
+    [
+        ({"num_running_reqs": 2**64 - 3}, Hazard.STARVES, f"num_running_reqs = {2**64 - 3} is no"),
+        ({"num_total_tokens": 2**63}, Hazard.STARVES, f"num_total_tokens = {2**63} is no load"),
+        ({"num_total_tokens": 2**63 - 1}, None, ""),
+        ({"max_total_num_tokens": 2**63}, None, ""),
+        ({"max_running_requests": 2**63}, None, ""),
+        ({"attn_dp_rank": 2**63}, None, ""),
+    ],
+)
+def test_a_legal_count_that_starves(
+    values: dict[str, int], hazard: Hazard | None, text: str
+) -> None:
+    """A negative count that was stored unsigned is legal, and its hazard is said all the same."""
+    told = explain(rev2(**values))
+    assert (None, hazard) == (told.fault, told.hazard)
+    assert told.hazard_text.startswith(text)
+    assert bool(told.hazard_text) == bool(text)
+
+
+def test_a_counter_from_below_zero() -> None:
+    """The sequence -1 in front of a reading is a counter, and no end of a replay."""
+    told = explain_message((LOAD, b"\xff" * 8, rev2()))
+    assert told.sibling is None
+    assert "the sequence is -1, which is below zero (F3 negative-seq)" in told.summary
+    assert "starts at -1" in (told.cause or "")
+
+    ended = explain_message((b"", b"\xff" * 8, b""))
+    assert ended.sibling is not None
+    assert "replay-sentinel" == ended.sibling.kind
 
 
 def test_odd_sequence() -> None:

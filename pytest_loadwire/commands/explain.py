@@ -165,8 +165,8 @@ def _verdict(console: Console, told: Explanation) -> None:
         _block(console, "breaks", f"{fault.rule} {fault.reason}{where}", "red")
         _block(console, "", f"expected {plain(fault.expected)}, got {plain(fault.got)}")
         _block(console, "rule", RULES.get(fault.rule, ""))
-        if told.hazard is not None:
-            _block(console, "hazard", f"{told.hazard}: {told.hazard_text}")
+    if told.hazard is not None:
+        _block(console, "hazard", f"{told.hazard}: {told.hazard_text}")
     if told.cause is not None:
         _block(console, "likely", told.cause)
     for warning in told.warnings:

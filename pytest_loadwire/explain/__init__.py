@@ -140,7 +140,8 @@ class Explanation:
         engine: The revision whose engines may send this, or None.
         engine_fault: Why no engine may, or None.
         fault: What the newest router refuses, or else `engine_fault`.
-        hazard: What a router would do that believed a careless decoding; None without a fault.
+        hazard: What a router would do that believed a careless decoding, or a reading that is
+            legal and cannot be meant; None where nothing of this is at hand.
         hazard_text: How that comes about.
         sibling: What else it is, or None.
         warnings: What is odd and legal.
@@ -189,8 +190,9 @@ class Explanation:
             return f"CANNOT BE READ as bytes: {self.problem}"
         if self.ok and self.engine is not None:
             if self.warnings:
-                more = f" (and {len(self.warnings) - 1} more)" if len(self.warnings) > 1 else ""
-                return f"CONFORMS in form, but odd: {self.warnings[0]}{more}"
+                count = len(self.warnings)
+                ways = f" in {count} ways" if count > 1 else ""
+                return f"CONFORMS in form, but odd{ways}: {self.warnings[0]}"
             return f"CONFORMS: a {what} as an engine of revision {self.engine} sends it"
         if self.sibling is not None:
             return f"NO LOAD MESSAGE: {self.sibling.says}"
@@ -320,7 +322,12 @@ def _explained(
     ]
     error = refusals[-1] if refusals else engine_error
     payload = parts[-1] if parts else b""
-    hazard = None if error is None else hazards.hazard_in(error, payload, max(grades, default=1))
+    hazard, hazard_text = None, ""
+    if error is not None:
+        hazard = hazards.hazard_in(error, payload, max(grades, default=1))
+        hazard_text = hazards.words(error, payload, hazard)
+    elif found := hazards.hazard_of_reading(_newest_reading(grades)):
+        hazard, hazard_text = found
     frames = (
         message_frames(parts, error, sibling)
         if message
@@ -335,29 +342,31 @@ def _explained(
         engine_fault=None if engine_error is None else Fault.of(engine_error, sibling),
         fault=None if error is None else Fault.of(error, sibling),
         hazard=hazard,
-        hazard_text=""
-        if error is None or hazard is None
-        else hazards.words(error, payload, hazard),
+        hazard_text=hazard_text,
         sibling=sibling if engine is None else None,
-        warnings=tuple(_warnings(grades)),
+        warnings=tuple(oddities.warnings(_newest_reading(grades), _sequence(grades))),
         cause=None
         if error is None or sibling is not None
         else oddities.cause(error, parts) or error.hint,
     )
 
 
-def _warnings(grades: dict[int, grading.Grade]) -> list[str]:
-    """What is odd about what the newest router reads that reads anything."""
+def _newest_reading(grades: dict[int, grading.Grade]) -> dict[str, int | None]:
+    """What the newest router reads that reads anything; nothing where none does."""
     for _, grade in sorted(grades.items(), reverse=True):
-        read = grading.readings(grade.verdict)
-        if read:
-            last = read[-1]
-            sequence = None if last.sequence is None else int(last.sequence)
-            reading = last.reading
+        if read := grading.readings(grade.verdict):
+            reading = dict(read[-1].reading)
             if getattr(grade.verdict, "policy", None) is Policy.OMITTED_RANK:
                 del reading[RANK_FIELD]  # it was not sent, and that is said already
-            return list(oddities.warnings(reading, sequence))
-    return []
+            return reading
+    return {}
+
+
+def _sequence(grades: dict[int, grading.Grade]) -> int | None:
+    for _, grade in sorted(grades.items(), reverse=True):
+        if read := grading.readings(grade.verdict):
+            return None if read[-1].sequence is None else int(read[-1].sequence)
+    return None
 
 
 def _json(fault: Fault | None) -> dict[str, Any] | None:

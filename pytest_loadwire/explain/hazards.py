@@ -6,6 +6,8 @@ negative one, and compares no tag. What it then reads decides what it does to tr
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.exact import RANK_FIELD, array_length
 from pytest_loadwire.explain.elements import NAMES
@@ -14,6 +16,9 @@ from pytest_loadwire.rules import HAZARD_TEXT, Hazard, Reason
 from pytest_loadwire.siblings import recognise_payload
 from pytest_loadwire.tokens import Kind, Token, TokenError, item_end, read_token
 from pytest_loadwire.wire import LATEST, MAX_COUNT, REVISIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _CAPACITY = "max_total_num_tokens"
 _LIMIT = "max_running_requests"
@@ -68,6 +73,19 @@ def misread(name: str, got: int) -> Hazard:
     return hazard_of({name: 1}, {name: got})
 
 
+def hazard_of_reading(reading: Mapping[str, int | None]) -> tuple[Hazard, str] | None:
+    """What a router does that believes a legal reading which cannot be meant, and how; or None.
+
+    A count of 2^63 or more is what a negative one becomes that was stored unsigned.
+    """
+    for name, value in reading.items():
+        if value is not None and value > MAX_COUNT >> 1:
+            hazard = misread(name, value)
+            if hazard is Hazard.STARVES and name != _LIMIT:
+                return hazard, f"{name} = {value} is no load: {HAZARD_TEXT[hazard]}"
+    return None
+
+
 def announced(payload: bytes, element: int) -> int | None:
     """A length that some header up to ``element`` announces and nobody could hold, or None."""
     try:
@@ -116,8 +134,8 @@ def words(error: WireError, payload: bytes, hazard: Hazard) -> str:
         return f"a decoder with a default for each field finds none, and reads zeros: {told}"
     if reason is Reason.BAD_TAG:
         return (
-            "a decoder that does not compare the tag reads the elements by position "
-            f"({_by_position(payload)}): {told}"
+            "a decoder that does not compare the tag takes any array for a reading, this one for "
+            f"{_by_position(payload)}; where others have zeros, {told}"
         )
     if hazard is Hazard.CRASH:
         size = None if error.element is None else announced(payload, error.element)

@@ -99,6 +99,11 @@ def cause(error: WireError, frames: tuple[bytes, ...]) -> str | None:
         return "an encoder with integers or headers of one fixed width"
     if reason is Reason.BAD_SEQ_LENGTH:
         return _sequence(at)
+    if reason is Reason.NEGATIVE_SEQ and at == b"\xff" * 8:
+        return (
+            "a counter that starts at -1; on the KV-event stream -1 marks the end of a replay, and "
+            "that has no reading behind it"
+        )
     if reason is Reason.BAD_TOPIC and frames[:1] == (b"",):
         return "an engine that sends an empty topic; a router that subscribes to load gets nothing"
     return None
