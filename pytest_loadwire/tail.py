@@ -18,10 +18,11 @@ from pytest_loadwire.deadline import Deadline, DeadlineError
 from pytest_loadwire.discovery import NoPlan, Plan, RankEndpoint, plan
 from pytest_loadwire.endpoints import EndpointError, TcpAddress
 from pytest_loadwire.errors import WireError
+from pytest_loadwire.exact import array_length
 from pytest_loadwire.router.server_info import DiscoveryError, fetch_kv_events
 from pytest_loadwire.router.subscriber import REDISCOVER_S, LoadSubscriber
 from pytest_loadwire.router.table import WINDOW_S
-from pytest_loadwire.tail_state import Board, Snapshot
+from pytest_loadwire.tail_state import Board, Snapshot, rank_note
 from pytest_loadwire.wire import Message, revision_of, to_dict
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ class Arrival(NamedTuple):
     lost: int = 0
     restart: bool = False
 
+    @property
+    def elements(self) -> int | None:
+        """The length of the payload's array, tag included; None where there is no array."""
+        length = array_length(self.frames[-1]) if self.frames else -1
+        return None if length < 0 else length
+
     def to_json(self) -> dict[str, Any]:
         """The message for machines: every field by name, or what is wrong and the bytes."""
         when = datetime.fromtimestamp(self.time, timezone.utc).isoformat(timespec="microseconds")
@@ -82,6 +89,8 @@ class Arrival(NamedTuple):
                 "lost": self.lost,
                 "restart": self.restart,
                 "revision": revision_of(self.outcome.stat),
+                "elements": self.elements,
+                "note": rank_note(self.worker, self.rank, self.outcome.stat) or None,
                 "load": to_dict(self.outcome.stat),
             }
         error = self.outcome
@@ -180,10 +189,11 @@ class Tail(Closing):
     def _note(
         self, worker: str, rank: int, frames: list[bytes], outcome: Message | WireError
     ) -> None:
-        lost, restart = self._board.note(worker, rank, outcome)
+        arrival = Arrival(worker, rank, time.time(), frames, outcome)
+        elements = arrival.elements if isinstance(outcome, Message) else None
+        lost, restart = self._board.note(worker, rank, outcome, elements)
         if self._on_arrival is not None:
-            arrival = Arrival(worker, rank, time.time(), frames, outcome, lost, restart)
-            self._on_arrival(arrival)
+            self._on_arrival(arrival._replace(lost=lost, restart=restart))
 
     def _fetch(self, name: str) -> object:
         target = self._targets[name]

@@ -49,6 +49,19 @@ TROUBLE = (State.REFUSED, State.SILENT, State.STALE)
 """The states that somebody should look at."""
 
 
+def is_bare(worker: str) -> bool:
+    """Whether a target is a load socket by itself, of which nobody said which rank it has."""
+    return worker.startswith("tcp://")
+
+
+def rank_note(worker: str, rank: int, stat: LoadStatRev1) -> str:
+    """What is to be said of a payload with another rank than its socket's (rule R3); else empty."""
+    says = stat.attn_dp_rank
+    if says is None or says == rank or is_bare(worker):
+        return ""
+    return f"R3: its messages say attn_dp_rank {says}"
+
+
 @dataclass(frozen=True)
 class RankRow:
     """One rank at one time.
@@ -63,6 +76,7 @@ class RankRow:
         rate: Messages per second that could be read, over the window; None before one second.
         stats: What came in since it is watched.
         error_age: Seconds since the newest refused message, or None.
+        elements: The length of the array of the newest reading, tag included, where it is known.
     """
 
     worker: str
@@ -74,6 +88,22 @@ class RankRow:
     rate: float | None
     stats: RankStats
     error_age: float | None
+    elements: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The rank as text; a socket that was given by itself has none."""
+        return "-" if is_bare(self.worker) else str(self.rank)
+
+    @property
+    def who(self) -> str:
+        """The worker, with the rank where it has one."""
+        return self.worker if is_bare(self.worker) else f"{self.worker} rank {self.rank}"
+
+    @property
+    def note(self) -> str:
+        """What the newest reading says of another rank than its socket's; else empty."""
+        return "" if self.stat is None else rank_note(self.worker, self.rank, self.stat)
 
     @property
     def kv_use(self) -> float | None:
@@ -229,14 +259,28 @@ class Board:
         self._lock = threading.Lock()
         self._rates: dict[tuple[str, int], Rate] = {}
         self._sequences: dict[tuple[str, int], int] = {}
+        self._elements: dict[tuple[str, int], int] = {}
         self._since: dict[tuple[str, int, Hashable], float] = {}
         self.readings = 0
         """How many messages were read, those of workers that have gone as well."""
         self.refused: Counter[str] = Counter()
         """How many messages were refused, by rule and reason."""
 
-    def note(self, worker: str, rank: int, outcome: Message | WireError) -> tuple[int, bool]:
-        """Count one message, and say how many were lost in front of it and if it restarts."""
+    def note(
+        self,
+        worker: str,
+        rank: int,
+        outcome: Message | WireError,
+        elements: int | None = None,
+    ) -> tuple[int, bool]:
+        """Count one message, and say how many were lost in front of it and if it restarts.
+
+        Args:
+            worker: The name of its worker.
+            rank: Its number by the socket.
+            outcome: What was read, or why it was refused.
+            elements: The length of its array, where the caller knows it.
+        """
         key = worker, rank
         with self._lock:
             if isinstance(outcome, WireError):
@@ -249,6 +293,8 @@ class Board:
             rate.note(self._clock())
             before = self._sequences.get(key)
             self._sequences[key] = outcome.sequence
+            if elements is not None:
+                self._elements[key] = elements
         if before is None:
             return 0, False
         return max(0, outcome.sequence - before - 1), outcome.sequence <= before
@@ -304,6 +350,7 @@ class Board:
             None if rate is None else rate.per_second(now),
             seen.stats,
             seen.error_age,
+            self._elements.get((worker, rank)),
         )
 
 
@@ -346,6 +393,8 @@ def _blamed(ranks: Sequence[int], rows: Sequence[RankRow]) -> str:
     if len(ranks) == 1:
         (rank,) = ranks
         place = rows[rank].place if rank < len(rows) else None
+        if rank < len(rows) and is_bare(rows[rank].worker):
+            return "the socket"
         return f"rank {rank}" if place is None else f"rank {rank} ({place})"
     more = len(ranks) - _MOST_BLAMED
     shown = ", ".join(map(str, ranks[:_MOST_BLAMED]))

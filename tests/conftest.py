@@ -12,6 +12,7 @@ from msgspec import structs
 from pytest_loadwire.commands import loadwire
 from pytest_loadwire.contract.live import has_ipv6
 from pytest_loadwire.discovery import NoPlan, Plan
+from pytest_loadwire.exact import array_length
 from pytest_loadwire.harness.clock import VirtualClock
 from pytest_loadwire.judge import Outcome
 from pytest_loadwire.reader import Reader
@@ -136,7 +137,7 @@ class TailWorld:
         """One message as it is."""
         outcome = self.table.receive(name, rank, frames)
         assert outcome is not None
-        return self.board.note(name, rank, outcome)
+        return self.board.note(name, rank, outcome, array_length(frames[-1]))
 
     def snapshot(self) -> Snapshot:
         """What is known now."""

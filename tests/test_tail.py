@@ -21,7 +21,7 @@ from pytest_loadwire.rules import Reason
 from pytest_loadwire.tail import Arrival, Tail
 from pytest_loadwire.tail_state import Rate, State
 from pytest_loadwire.target import parse_target
-from pytest_loadwire.wire import LoadStatRev1, LoadStatRev2, Message, parse_frames
+from pytest_loadwire.wire import LoadStatRev1, LoadStatRev2, Message, build_frames, parse_frames
 
 A, B = "http://10.0.0.5:30000", "http://10.0.0.6:30000"
 
@@ -266,6 +266,8 @@ class TestArrival:
             "lost": 3,
             "restart": False,
             "revision": 2,
+            "elements": None,
+            "note": None,
             "load": {
                 "num_running_reqs": 7,
                 "num_waiting_reqs": 3,
@@ -279,6 +281,16 @@ class TestArrival:
                 "total_prefill_busy_us": 2_000_000,
             },
         } == arrival.to_json()
+
+    def test_a_rank_on_another_socket(self, reading: LoadStatRev2) -> None:
+        """Another rank than the socket's is told, but for a socket given by itself (rule R3)."""
+        frames = build_frames(0, reading)
+        told, bare = (
+            Arrival(name, 1, 0.0, frames, Message(0, reading)).to_json()
+            for name in (A, "tcp://10.0.0.5:5558")
+        )
+        assert ("R3: its messages say attn_dp_rank 2", None) == (told["note"], bare["note"])
+        assert (11, 11) == (told["elements"], bare["elements"])
 
     def test_revision_1(self) -> None:
         """A reading of revision 1 has its own fields, and no zeros for the others."""

@@ -31,8 +31,29 @@ class _InOrder(click.Group):
 @click.group(cls=_InOrder, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="pytest-loadwire")
 def loadwire() -> None:
-    """The contract kit for SGLang's load socket."""
+    """The contract kit for SGLang's load socket.
+
+    Exit status of every command that checks something: 0 conforming, 1 not, 2 a wrong call or
+    nothing to check.
+
+    \b
+    Example:
+      loadwire check http://10.0.0.5:30000
+    """
 
 
-for _command in (explain, check, tail, testee, skew, breaking, report, fleet, plan, golden):
+# In the order of the help, where click would cut the first sentence of each.
+for _command, _summary in (
+    (explain, "Say what a captured payload or message is, by rule."),
+    (check, "Prove the vectors, or judge live load sockets."),
+    (tail, "Watch the load of workers as a router sees it."),
+    (testee, "Hold a decoder in any language to the vectors."),
+    (skew, "Say who may upgrade first, engines or routers."),
+    (breaking, "Say what a change of the contract breaks."),
+    (report, "Merge results into one page, rule by implementation."),
+    (fleet, "Run fake engines on loopback for a router."),
+    (plan, "Find collisions of ports before anything is started."),
+    (golden, "Regenerate, compare or release the vectors."),
+):
+    _command.short_help = _summary
     loadwire.add_command(_command)

@@ -22,8 +22,12 @@ def fleet(scenario: str, workers: int, ranks: int, seconds: float | None) -> Non
     """Run fake engines on loopback: /server_info, /health and a load socket per rank.
 
     Prints the URL of each engine, which is what a router adds. A file with a scenario is JSON,
-    or TOML from Python 3.11 on; the names of those that come with the kit are shown where one
-    is not known.
+    or TOML from Python 3.11 on.
+
+    Scenarios: steady, ramp, burst, idle, stall, restart, outage, silent-rank, skewed,
+    late-advertisement, dp-size, hostile.
+
+    Exit status 0: it ran, and its time was over or it was interrupted. 2: a wrong call.
 
     \b
     Example:

@@ -212,12 +212,17 @@ def _table(rows: Sequence[Sequence[Text]], width: int) -> Table:
     table = Table()
     for name in kept:
         last = name == _COLUMNS[-1]
+        others = sum(widths[other] for other in kept if other != name)
+        room = width - 1 - others - _BORDER
+        own = widths[name] - _BORDER
         table.add_column(
             name,
             justify="left" if name in _LEFT else "right",
             style="bold" if name == _COLUMNS[0] else "",
             overflow="ellipsis" if last else "fold",
             no_wrap=last,
+            # The reading is shortened, so that a sequence is not split over two rows.
+            width=min(own, max(len(name), room)) if last else None,
         )
     for row in rows:
         table.add_row(*(cell for name, cell in zip(_COLUMNS, row, strict=True) if name in kept))
@@ -264,7 +269,8 @@ def _show_finding(console: Console, finding: Finding, *, several: bool) -> None:
         _STYLES[finding.level],
     )
     indent = " " * 13
-    say(console, f"{indent}{finding.rule} asks: {RULES[finding.rule]}", "dim")
+    if not finding.is_unanswered:
+        say(console, f"{indent}{finding.rule} asks: {RULES[finding.rule]}", "dim")
     if finding.count:
         number = "" if finding.sequence is None else f", the first with sequence {finding.sequence}"
         many = counted(finding.count, "message")

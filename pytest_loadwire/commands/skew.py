@@ -35,7 +35,8 @@ def skew(timeout: float, start_timeout: float, as_json: bool, command: tuple[str
 
     The readers are the reference decoder as the router of each revision, and COMMAND if there
     is one: a decoder in any language, as for loadwire testee. The engines are those of each
-    revision, and of some that may come. Exit status 1: some pair goes wrong.
+    revision, and of some that may come. Exit status 0: every pair goes right. 1: some pair goes
+    wrong. 2: a wrong call, or COMMAND cannot be asked.
 
     \b
     Example:
@@ -65,7 +66,7 @@ def _show(rows: Sequence[Row]) -> None:
 
     # The engines are many and the readers few, so they change places to fit a terminal.
     header, *lines = zip(*table_of(rows), strict=True)
-    table = Table(title="what each reader makes of each engine", title_justify="left")
+    table = Table()
     table.add_column("engine", style="bold")
     for name in header[1:]:
         table.add_column(name)
@@ -77,4 +78,7 @@ def _show(rows: Sequence[Row]) -> None:
         table.add_row(engine, *shown)
     table.add_section()
     table.add_row(*lines[-1])
-    Console().print(table)
+    console = Console()
+    # Not as the table's title, which rich fills up with blanks.
+    console.print("what each reader makes of each engine", style="table.title")
+    console.print(table)

@@ -70,11 +70,16 @@ def tail(
 
     A TARGET is a worker's URL, whose /server_info says where its load is, or tcp://host:port of
     one load socket. On a terminal this is a live table, a row per worker and rank, until Ctrl-C;
-    else one JSON line per message, the refused ones too.
+    else one JSON line per message, the refused ones too. It subscribes to the topic load only, as
+    a router does: a socket that sends other streams alone, such as KV events, reads as silent.
 
     States: fresh; waiting (nothing came yet, and the first message may still be on its way); stale
     (older than the window); silent (nothing that can be read came); refused (a message was refused
-    within the window). lost are messages that gaps in the sequence stand for, rst restarts of the
+    within the window). A worker is unknown where it gives no ranks to listen to: it does not
+    answer, or advertises no load.
+
+    The rank of a tcp:// target is -, as nobody says which it is. A rev of 1+3 is revision 1 with 3
+    elements behind it. lost are messages that gaps in the sequence stand for, rst restarts of the
     engine; both are legal. On a narrow terminal these columns go first, in this order: tokens,
     refused, rev, rst, lost, rate. Where rows do not fit, trouble is shown first.
 
@@ -216,7 +221,10 @@ def _write_lines(
 
 
 def _tell(snapshot: Snapshot, told: dict[str, str], console: Console, *, over: bool) -> None:
-    """Say of each worker why its load is unknown, once for each reason, and when that is over."""
+    """Say of each worker why its load is unknown, once for each reason, and when that is over.
+
+    What else is wrong with a rank, and refuses nothing, is said at the end.
+    """
     for row in snapshot.workers:
         if row.waiting and not over:
             continue
@@ -224,6 +232,9 @@ def _tell(snapshot: Snapshot, told: dict[str, str], console: Console, *, over: b
         if told.get(row.worker, _KNOWN) != text:
             told[row.worker] = text
             say(console, f"{row.worker}: {text}", "yellow" if row.why or row.trouble else "dim")
+    for rank in snapshot.ranks if over else ():
+        if rank.note:
+            say(console, f"{rank.who}: {rank.note}", "yellow")
 
 
 class _Output:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
+from pytest_loadwire.observe.elements import revision_text
 from pytest_loadwire.tail_state import TROUBLE, RankRow, State
 
 if TYPE_CHECKING:
@@ -185,18 +186,13 @@ def _notes(entries: Sequence[Entry]) -> list[_Note]:
     ranks = [rank for _, rank in entries if rank is not None and rank.error is not None]
     for rank in sorted(ranks, key=lambda rank: rank.error_age or 0):
         ago = _duration(rank.error_age or 0)
-        who = f"{rank.worker} rank {rank.rank}"
-        notes.append(_Note(who, f"{rank.refused} refused, the last {ago} ago: {rank.error}", "red"))
+        notes.append(
+            _Note(rank.who, f"{rank.refused} refused, the last {ago} ago: {rank.error}", "red")
+        )
     for _, row in entries:
-        if row is not None and (says := _claimed(row)) not in (None, row.rank):
-            who = f"{row.worker} rank {row.rank}"
-            notes.append(_Note(who, f"R3: its messages say attn_dp_rank {says}", "yellow"))
+        if row is not None and row.note:
+            notes.append(_Note(row.who, row.note, "yellow"))
     return notes
-
-
-def _claimed(rank: RankRow) -> int | None:
-    """The rank that its messages say; of a tcp:// target nobody said which it should be."""
-    return None if rank.stat is None or rank.place == rank.worker else rank.stat.attn_dp_rank
 
 
 def _wrap(note: _Note, width: int, cut: str) -> list[Text]:
@@ -249,6 +245,12 @@ def _age(rank: RankRow) -> tuple[str, str]:
     if rank.age is None:
         return "-", "dim"
     return _duration(rank.age), STYLES[State.STALE] if rank.state is State.STALE else ""
+
+
+def _revision(rank: RankRow) -> tuple[str, str]:
+    if rank.stat is None or rank.elements is None:
+        return _number(rank.revision)
+    return revision_text(rank.elements), ""
 
 
 def _percent(use: float) -> str:
@@ -305,7 +307,7 @@ _COLUMNS = (
     _Column("rate", 5, lambda r: ("-", "dim") if r.rate is None else (_rate(r.rate), "")),
     _Column("lost", 5, lambda r: _number(r.stats.lost, calm=False)),
     _Column("restarts", 3, lambda r: _number(r.stats.restarts, calm=False)),
-    _Column("rev", 3, lambda r: _number(r.revision)),
+    _Column("rev", 3, _revision),
     _Column("refused", 7, lambda r: _number(r.refused, calm=False)),
 )
 _HEADS = {"restarts": "rst"}
@@ -356,7 +358,7 @@ class _Table:
         if rank is None:
             state, style = ("waiting", "dim") if entry.worker.waiting else ("unknown", "bold red")
             return line.append("-".rjust(4) + gap, "dim").append(state, style)
-        line.append(str(rank.rank).rjust(4) + gap)
+        line.append(rank.name.rjust(4) + gap)
         line.append(str(rank.state).ljust(7), STYLES[rank.state])
         for column in self._columns:
             line.append(gap)

@@ -89,6 +89,8 @@ def testee(
     except GoldenError as error:
         raise click.UsageError(str(error)) from error
     except TesteeError as error:
+        if report_path is not None:
+            say(progress, "no report: nothing was asked", "yellow")
         no_testee(str(error), as_json=as_json)
     if result.adapter is None:
         result.adapter = ending

@@ -42,6 +42,14 @@ def main(
     parser = argparse.ArgumentParser(
         prog=prog,
         description="Make the golden vectors from their families, prove them, compare or write.",
+        epilog=f"""Exit status 0: the files agree, or were written. 1: they differ, or what would be
+written breaks a released contract. 2: a wrong call, or a damaged folder.
+
+Example:
+  {prog} --check
+  {prog} --write
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument(

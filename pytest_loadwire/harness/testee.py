@@ -372,9 +372,11 @@ class Testee(Closing):
                 " flush its output after each"
             )
             return TesteeError(Failure.UNFLUSHED, _with_stderr(text, program))
-        failure = Failure.LATE_GREETING if greets else Failure.TIMED_OUT
+        if greets:
+            text = f"none came within {timeout:g} s, and none when its input was then closed"
+            return TesteeError(Failure.LATE_GREETING, _with_stderr(text, program))
         text = f"no {what} within {timeout:g} s, nor when its input was closed"
-        return TesteeError(failure, _with_stderr(text, program))
+        return TesteeError(Failure.TIMED_OUT, _with_stderr(text, program))
 
 
 def _problems(greeting: Greeting) -> list[str]:

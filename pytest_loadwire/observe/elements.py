@@ -25,6 +25,18 @@ def revision_text(elements: int) -> str:
     return f"{read}+{more}" if more else str(read)
 
 
+def is_between(elements: int) -> bool:
+    """Whether a length is that of no revision, and shorter than that of the newest (rule W4).
+
+    Args:
+        elements: The length of the array, tag included; at least that of revision 1.
+
+    >>> [is_between(length) for length in (6, 9, 11, 12)]
+    [False, True, False, False]
+    """
+    return "+" in (shown := revision_text(elements)) and not shown.startswith(f"{max(REVISIONS)}+")
+
+
 def spelling(payload: bytes) -> object:
     """The markers of a payload: readings whose numbers have the same widths are one shape."""
     try:

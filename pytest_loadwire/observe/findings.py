@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.annotate import annotate_frames
 from pytest_loadwire.exact import RANK_FIELD
 from pytest_loadwire.observe.advertisement import block_findings
 from pytest_loadwire.observe.asking import Advertised, NoAnswer
+from pytest_loadwire.observe.elements import is_between
 from pytest_loadwire.observe.likely import LIKELY
 from pytest_loadwire.observe.stream import EARLY_REPEAT_S, LATE_S
 from pytest_loadwire.router.table import HEARTBEAT_S, WINDOW_S
@@ -42,6 +43,9 @@ _OF_ALL_RANKS = (
     *("one-stream-twice", "shifted-ranks"),
 )
 """What wrong ranks are told by where they have one cause."""
+
+NO_WORD = ("name", "refused", "unreachable", "timeout", "closed")
+"""Ways of a worker not to answer in which nothing came, so that nothing is held to a rule."""
 
 LEVELS = ("error", "warning", "note")
 
@@ -83,6 +87,11 @@ class Finding:
     likely: str = ""
     remedy: str = ""
 
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether it says that a worker gave no answer, so that no rule can be held to one."""
+        return self.code in {f"no-answer-{kind}" for kind in NO_WORD}
+
     def to_json(self) -> dict[str, Any]:
         """The finding for machines."""
         return {**asdict(self), "hazard": str(self.hazard), "asks": RULES[self.rule]}
@@ -109,7 +118,10 @@ def _of_target(seen: Seen, one: TargetSeen) -> Iterator[Finding]:
     if isinstance(one.advertised, NoAnswer):
         answer = one.advertised
         rule = "A1" if answer.status is None else "A4"
-        yield Finding("error", rule, f"no-answer-{answer.kind}", target, answer.text)
+        text = answer.text.removeprefix(target)  # its path is left: the target stands beside it
+        if answer.kind in NO_WORD:
+            text += "; the route does not answer at all"
+        yield Finding("error", rule, f"no-answer-{answer.kind}", target, text)
     elif isinstance(one.advertised, Advertised):
         for level, rule, code, text in block_findings(one.advertised.block, one.advertised.plan):
             yield Finding(level, rule, code, target, text)
@@ -331,12 +343,14 @@ def _across_targets(seen: Seen) -> Iterator[Finding]:
     revisions = {
         one.target.text: max(rank.stream.revision_read for rank in one.ranks)
         for one in seen.targets
-        if one.heard
+        # An array that was trimmed is an error (rule W4), and reads as a revision that it is not.
+        if one.heard and not any(map(is_between, chain(*(r.stream.lengths for r in one.ranks))))
     }
     if len(set(revisions.values())) > 1:
-        text = "; ".join(f"{target}: revision {r}" for target, r in revisions.items())
-        first = next(iter(revisions))
-        yield Finding("note", "W11", "targets-differ", first, f"{text}: fine while engines roll")
+        (first, own_revision), *others = revisions.items()
+        text = ", ".join(f"{target} revision {r}" for target, r in others)
+        text = f"it sends revision {own_revision}, and {text}: fine while engines roll"
+        yield Finding("note", "W11", "targets-differ", first, text)
 
 
 def _merged(found: Iterable[Finding]) -> list[Finding]:

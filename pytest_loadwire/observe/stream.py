@@ -274,7 +274,9 @@ class Stream:
             )
             shown = revision_text(array_length(frames[2]))
             if "+" in shown:
-                text += f"; told as rev {shown}, a revision and the elements behind it"
+                read, _, more = shown.partition("+")
+                many = f"{more} element" + "s" * (more != "1")
+                text += f" (rev {shown}: revision {read} and {many} more)"
         newest = len(REVISIONS[LATEST].__struct_fields__) + 1
         extra = error.reason is Reason.EXTRA_ELEMENTS
         if extra and self.revision is None and array_length(frames[2]) > newest:

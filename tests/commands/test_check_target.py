@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import signal
 import socket
@@ -17,8 +18,11 @@ import click
 import msgspec
 import pytest
 from click.testing import Result
+from rich.console import Console
+from rich.text import Text
 from standing import StandingClock, everyone
 
+from pytest_loadwire.commands import live_check
 from pytest_loadwire.commands.check import check
 from pytest_loadwire.engine.fleet import Fleet
 from pytest_loadwire.engine.scenario import Scenario
@@ -130,6 +134,32 @@ def test_a_silent_target(
     assert ["C3"] == [case.get("classname") for case in suite if case.find("failure") is not None]
 
 
+def test_a_dead_worker(invoke: Invoke, closed: str) -> None:
+    """A worker that gives no answer is said to give none, without what a rule asks of one."""
+    result = invoke("check", closed.replace("tcp", "http"), "--seconds", "60")
+    assert result.exit_code == 1
+    assert "; the route does not answer at all\n" in result.stdout
+    assert "A1 asks" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("sequence", "rows", "reading"),
+    [
+        ("7128 to 7142", ["7128 to 7142"], "128 run 64 wait 12.…"),
+        ("7128 to 7142, 3 missing", ["7128 to 7142, 3", "missing"], "128 run 64 …"),
+        ("4 to 15", ["4 to 15"], "128 run 64 wait 12.5% KV"),
+    ],
+)
+def test_long_sequences(sequence: str, rows: list[str], reading: str) -> None:
+    """In 80 columns the reading is shortened first, and a sequence breaks behind it alone."""
+    cells = ["0", "23422", "up", "2", "12", "2.0", sequence, "128 run 64 wait 12.5% KV"]
+    console = Console(width=80, file=io.StringIO(), record=True)
+    console.print(live_check._table([list(map(Text, cells))], 80))
+    shown = [line.split("│")[-3:-1] for line in console.export_text().splitlines() if "│" in line]
+    assert rows == [row.strip() for row, _ in shown]
+    assert reading == shown[0][1].strip()
+
+
 def test_a_broken_engine(check_from: Invoke) -> None:
     """What breaks a rule is shown with the rule, the rank and the bytes."""
     with Fleet(Scenario("bad", period=0.02, hostile=4)) as engines:
@@ -217,7 +247,7 @@ def test_between_two_revisions(
     assert ("1+3" in lines[4]) == ("rev" in columns)
     assert "..." not in lines[4]
     assert max(map(len, lines[1:6])) <= width
-    assert "told as rev 1+3" in result.stdout
+    assert "(rev 1+3: revision 1 and 3 elements more)" in result.stdout
     assert "likely:     the encoder leaves out elements" in result.stdout
     assert "what to do: send all elements" in result.stdout
 

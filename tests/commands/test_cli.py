@@ -15,6 +15,7 @@ import pytest
 from click.testing import Result
 
 from pytest_loadwire import __version__, rules
+from pytest_loadwire.commands import loadwire
 from pytest_loadwire.commands.console import MOST_FAILURES
 from pytest_loadwire.harness import native
 from pytest_loadwire.vectors import folder, load
@@ -236,6 +237,8 @@ class TestGolden:
         """Its help is that of the module."""
         done = invoke("golden", "--help")
         assert (0, True) == (done.exit_code, "--release VERSION" in done.stdout)
+        assert "\nExit status 0: the files agree" in done.stdout
+        assert "\nExample:\n  loadwire golden --check\n" in done.stdout
 
 
 class TestHelp:
@@ -244,7 +247,11 @@ class TestHelp:
         """The help has every command with what it is for."""
         done = invoke(option)
         assert done.exit_code == 0
-        assert re.search(r"^  check +Prove the golden vectors", done.stdout, re.MULTILINE)
+        assert re.search(r"^  check +Prove the vectors, or judge", done.stdout, re.MULTILINE)
+        assert "..." not in done.stdout.partition("Commands:")[2]
+        assert "Exit status of every command that checks something: 0" in done.stdout
+        assert "\n    loadwire check http" in done.stdout
+        assert all(len(one.short_help) <= 55 for one in loadwire.commands.values())
         assert re.search(r"^  golden +Regenerate, compare or release", done.stdout, re.MULTILINE)
 
     def test_check(self, invoke: Invoke) -> None:

@@ -13,6 +13,8 @@ from urllib.request import urlopen
 
 from click.testing import Result
 
+from pytest_loadwire.engine.scenario import SCENARIOS
+
 LINE = r"(http://127\.0\.0\.1:\d+)  2 rank\(s\), ports (\d+) to (\d+)"
 
 
@@ -42,6 +44,13 @@ def test_no_number_of_seconds(invoke: Invoke) -> None:
     result = invoke("fleet", "--seconds", "nan")
     assert result.exit_code == 2
     assert "nan is no number of seconds" in result.output
+
+
+def test_help(invoke: Invoke) -> None:
+    """The help names every scenario that comes with the kit, and the exit statuses."""
+    flat = " ".join(invoke("fleet", "--help").output.split())
+    assert f"Scenarios: {', '.join(SCENARIOS)}." in flat
+    assert "Exit status 0: it ran" in flat
 
 
 def test_an_unknown_scenario(invoke: Invoke) -> None:

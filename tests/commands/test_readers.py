@@ -175,6 +175,7 @@ def test_skew_of_the_reference(invoke: Invoke):
     result = invoke("skew")
 
     assert 0 == result.exit_code
+    assert "what each reader makes of each engine" == result.stdout.splitlines()[0]
     assert "may upgrade first │ either" in result.stdout
     assert "16 elements" in result.stdout
 
@@ -197,7 +198,10 @@ def test_skew_of_a_testee(invoke: Invoke, make_command: Callable[..., list[str]]
 @pytest.mark.parametrize("command", ["testee", "skew"])
 def test_help_has_an_example(invoke: Invoke, command: str):
     """The help shows how to call it, on lines of their own."""
-    assert f"\n    loadwire {command} " in invoke(command, "--help").stdout
+    shown = invoke(command, "--help").stdout
+    assert f"\n    loadwire {command} " in shown
+    flat = " ".join(shown.split())
+    assert all(f" {status}: " in flat for status in (0, 1, 2))
 
 
 def test_a_slow_start(

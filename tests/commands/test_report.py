@@ -282,6 +282,16 @@ def test_a_testee_that_breaks_rules(invoke: Invoke, tmp_path: Path):
     assert "bytes given" in text
 
 
+def test_an_adapter_that_was_never_asked(invoke: Invoke, tmp_path: Path):
+    """Where nothing was asked there is no report, and a line on stderr that says so."""
+    path = tmp_path / "toy.json"
+
+    done = invoke("testee", "--report", path, "--", sys.executable, "-c", "pass")
+
+    assert (2, "no report: nothing was asked\n") == (done.exit_code, done.stderr)
+    assert not path.exists()
+
+
 def test_an_adapter_that_does_not_work(invoke: Invoke, tmp_path: Path):
     """The report of a broken adapter has that as its problem, and is not ok."""
     program, path = tmp_path / "testee.py", tmp_path / "toy.json"

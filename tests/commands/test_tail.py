@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from msgspec import structs
 from programs import need
 from rich.console import Console
 
@@ -31,10 +32,12 @@ from pytest_loadwire.deadline import Deadline
 from pytest_loadwire.discovery import NoPlan, NoPlanReason
 from pytest_loadwire.engine.fleet import Fleet
 from pytest_loadwire.harness.sockets import LivePublisher
+from pytest_loadwire.tail_state import State
 from pytest_loadwire.wire import LoadStatRev2
 
 A, B = "http://10.0.0.5:30000", "http://10.0.0.6:30000"
 MAP = [b"load", bytes(8), b"\x80"]
+SHORT = b"\x99\xa8LoadStat\x07\x03\x10\x20\x00\x01\x20\x08"  # 9 of 11 elements
 TAIL = [sys.executable, "-m", "pytest_loadwire.cli", "tail"]
 
 # Columns of a terminal, and the columns of the table that fit.
@@ -177,6 +180,25 @@ class TestView:
         shown = notes(lines(tail_world))
         assert f"{A} rank 1: R3: its messages say attn_dp_rank 0" == shown
 
+    def test_a_socket_by_itself(self, tail_world: Any) -> None:
+        """Nobody said which rank a `tcp://` target has, so none is shown, in the notes neither."""
+        target = "tcp://10.0.0.5:5559"
+        tail_world.worker(target, 1)
+        tail_world.good(target)
+        tail_world.frames(target, 0, MAP)
+        shown = lines(tail_world)
+        assert re.search(r" - refused +7 ", row(shown, "-", "10.0.0.5:5559"))
+        assert f"{target}: 1 refused, the last 0.0s ago: " in " ".join(shown)
+        assert "rank 0" not in " ".join(shown)
+
+    def test_a_length_between_two_revisions(self, tail_world: Any) -> None:
+        """The column rev shows what was sent, as `loadwire check` does (rule W4)."""
+        tail_world.worker(A, 2)
+        tail_world.frames(A, 0, [b"load", bytes(8), SHORT])
+        tail_world.good(A, 1)
+        shown = lines(tail_world)
+        assert (True, True) == (row(shown, 0).endswith(" 1+3"), row(shown, 1).endswith("   2"))
+
     @pytest.mark.parametrize(("used", "capacity", "cell"), BARS)
     def test_bar(self, tail_world: Any, used: int, capacity: int, cell: str) -> None:
         """KV use is a bar and a number; a capacity of 0 is unknown."""
@@ -296,6 +318,14 @@ class TestView:
         assert shown.endswith("?[2J???gone")
 
 
+def test_help(invoke: Callable[..., Result]) -> None:
+    """The help says which topic is heard, and what each state means."""
+    flat = " ".join(invoke("tail", "--help").output.split())
+    assert "It subscribes to the topic load only, as a router does" in flat
+    assert "A worker is unknown where it gives no ranks" in flat
+    assert all(f"{state} (" in flat for state in State if state is not State.FRESH)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -378,6 +408,24 @@ class TestLines:
         assert (True, 0, 1024) == (good["ok"], good["sequence"], good["load"]["num_tokens"])
         assert (1, "1 of 2 messages were refused: 1 W10 not-array\n") == (run.returncode, errors)
 
+    def test_a_rank_on_another_socket(
+        self, loadwire_fleet: Callable[..., Fleet], reading: LoadStatRev2
+    ) -> None:
+        """Another rank than the socket's is told with the message, and at the end (rule R3)."""
+        fleet = loadwire_fleet("steady", ranks=2)
+        (url,), (engine,) = fleet.urls, fleet.engines
+        with running(url) as run:
+            fleet.wait_for_subscribers(timeout=20)
+            for rank in (0, 1):
+                engine.send(rank, structs.replace(reading, attn_dp_rank=0))
+            assert run.stdout is not None
+            came = [json.loads(run.stdout.readline()) for _ in range(2)]
+            run.send_signal(signal.SIGINT)
+            _, errors = run.communicate(timeout=20)
+        says = "R3: its messages say attn_dp_rank 0"
+        assert {0: None, 1: says} == {line["rank"]: line["note"] for line in came}
+        assert [f"{url} rank 1: {says}", "2 readings, none refused"] == errors.splitlines()
+
     def test_nothing(self, loadwire_publisher: LivePublisher) -> None:
         """Where nothing came it says why, and exits with 1."""
         silent = loadwire_publisher.endpoint
@@ -386,7 +434,7 @@ class TestLines:
             run.send_signal(signal.SIGINT)
             output, errors = run.communicate(timeout=20)
         assert (1, "") == (run.returncode, output)
-        why = f"nothing that can be read from rank 0 ({silent}) so far"
+        why = "nothing that can be read from the socket so far"
         assert [
             f"{silent}: load unknown: {why}; loadwire check {silent} looks for the cause",
             "no reading came; loadwire check TARGET looks for the cause",
@@ -533,7 +581,8 @@ def fill(run: subprocess.Popen[str], publisher: LivePublisher, reading: LoadStat
     for _ in range(1000):  # some 400 KB, and a pipe holds 64
         publisher.publish(reading)
     held, deadline = array.array("i", [0]), Deadline(20)
-    while held[0] <= 60_000:
+    # It holds 16 pages, is full with a line on the last, and none is split over two of them.
+    while held[0] <= 15 * (4096 - 500):
         assert deadline.remaining, held
         threading.Event().wait(0.01)
         fcntl.ioctl(run.stdout.fileno(), termios.FIONREAD, held)

@@ -94,7 +94,10 @@ GREETINGS = [
     ("print('toy 1.0', flush=True)", "no greeting: a line that is no JSON: 'toy 1.0'"),
     ("say([1])", "no greeting: Expected `object`, got `array`: '[1]'"),
     ("say({'id': '1', 'reject': {}})", 'no greeting: its first line is \'{"id": "1"'),
-    ("sys.stdin.read()", "late greeting: no greeting within 1 s, nor when its input was closed"),
+    (
+        "sys.stdin.read()",
+        "late greeting: none came within 1 s, and none when its input was then closed",
+    ),
     (
         "print(json.dumps(GREETING)); sys.stdin.read()",
         'unflushed: no greeting within 1 s, and then, when its input was closed, \'{"loadwire"',

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from pytest_loadwire.observe.asking import NoAnswer
@@ -304,7 +305,33 @@ def test_workers_of_two_revisions(
         stream.receive(n, build_frames(n, old(stat(step=n))))
     older = worker(1, url="http://10.0.0.6:30000", streams=[stream])
     older.address = "10.0.0.6"
-    assert [("note", "W11", "targets-differ", ())] == brief(judge(watched(worker(1), older)))
+    (finding,) = judge(watched(worker(1), older))
+    assert [("note", "W11", "targets-differ", ())] == brief([finding])
+    assert "http://10.0.0.5:30000" == finding.target
+    text = "it sends revision 2, and http://10.0.0.6:30000 revision 1: fine while engines roll"
+    assert text == finding.text
+
+
+def test_a_trimmed_array_is_no_other_revision(worker: Worker, watched: Watched, stat: Stat) -> None:
+    """A worker whose array is trimmed is wrong (W4), and not said to be of an older revision."""
+    stream = Stream(rank=0)
+    for n in range(4):
+        topic, sequence, payload = build_frames(n, stat(step=n))
+        short = msgspec.msgpack.encode(msgspec.msgpack.decode(payload)[:9])
+        stream.receive(n, [topic, sequence, short])
+    trimmed = worker(1, url="http://10.0.0.6:30000", streams=[stream])
+    trimmed.address = "10.0.0.6"
+    findings = judge(watched(worker(1), trimmed))
+    assert [("W4", "http://10.0.0.6:30000")] == [(one.rule, one.target) for one in findings]
+
+
+@pytest.mark.parametrize(("kind", "unanswered"), [("refused", True), ("not-json", False)])
+def test_no_answer_at_all(watched: Watched, kind: Any, unanswered: bool) -> None:
+    """Where nothing came it is said so, and nothing is asked of an answer that there is not."""
+    one = TargetSeen(parse_target("http://h:30000"), NoAnswer(kind, "http://h:30000/x: no"))
+    (finding,) = judge(watched(one))
+    text = "/x: no; the route does not answer at all" if unanswered else "/x: no"
+    assert (text, unanswered) == (finding.text, finding.is_unanswered)
 
 
 @pytest.mark.parametrize(("status", "rule"), [(None, "A1"), (500, "A4")])
