@@ -12,7 +12,6 @@ import ipaddress
 import json
 import re
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, TypedDict
 from urllib.parse import urlsplit
 
@@ -30,6 +29,7 @@ from pytest_loadwire.endpoints import (
     resolve_load_pub_range,
 )
 from pytest_loadwire.errors import LoadwireError
+from pytest_loadwire.rules import Code
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -216,7 +216,7 @@ def check_load_publish_args(
         raise LoadPublishArgsError(outcome.reason, outcome.text)
 
 
-class NoPlanReason(str, Enum):
+class NoPlanReason(Code):
     """Why a router subscribes to nothing for a worker."""
 
     NO_BLOCK = "no-block"
@@ -226,9 +226,6 @@ class NoPlanReason(str, Enum):
     BAD_TOPIC = "bad-topic"
     BAD_DP_SIZE = "bad-dp-size"
     BAD_URL = "bad-url"
-
-    def __str__(self) -> str:
-        return str(self.value)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import ipaddress
 import re
 from dataclasses import dataclass
-from enum import Enum
 
 from pytest_loadwire.errors import LoadwireError
+from pytest_loadwire.rules import Code
 
 LOAD_TOPIC = "load"
 """The topic of every load message, as ``/server_info`` advertises it (rules F2, A2)."""
@@ -34,7 +34,7 @@ class EndpointError(LoadwireError, ValueError):
     """Text that is no usable tcp endpoint. The message says what is wrong with it."""
 
 
-class DeclineReason(str, Enum):
+class DeclineReason(Code):
     """Why an engine reserves no load ports (rule E5)."""
 
     OFF = "off"
@@ -44,9 +44,6 @@ class DeclineReason(str, Enum):
     OVERLAPS_KV = "overlaps-kv"
     OVERLAPS_REPLAY = "overlaps-replay"
     PAST_PORT_65535 = "past-port-65535"
-
-    def __str__(self) -> str:
-        return str(self.value)
 
 
 @dataclass(frozen=True)

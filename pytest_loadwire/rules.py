@@ -11,14 +11,14 @@ from enum import Enum
 from types import MappingProxyType
 
 
-class _Code(str, Enum):
+class Code(str, Enum):
     """A string constant that prints as its value on every supported Python."""
 
     def __str__(self) -> str:
         return str(self.value)
 
 
-class Reason(_Code):
+class Reason(Code):
     """Why bytes were refused. The first twelve are any reader's, the last two grade an engine."""
 
     MALFORMED = "malformed"
@@ -61,7 +61,7 @@ REASON_RULE: Mapping[Reason, str] = MappingProxyType(
 """The rule that each reason code enforces."""
 
 
-class Policy(_Code):
+class Policy(Code):
     """A point where real routers differ and neither answer is wrong: a router declares its own."""
 
     TRAILING_BYTES = "TrailingBytes"
@@ -81,7 +81,7 @@ POLICY_ANSWERS: Mapping[Policy, tuple[str, str]] = MappingProxyType(
 """The answers that a router may declare for each policy."""
 
 
-class AddressPolicy(_Code):
+class AddressPolicy(Code):
     """A point where engines, or routers, differ about addresses: each side declares its own."""
 
     LOOSE_ENDPOINT = "LooseEndpoint"
@@ -97,7 +97,7 @@ ADDRESS_ANSWERS: Mapping[AddressPolicy, tuple[str, str]] = MappingProxyType(
 """The answers for each of them: an engine's for ``LooseEndpoint``, a router's for the other."""
 
 
-class Unknown(_Code):
+class Unknown(Code):
     """Why a router knows no load of a worker, and counts for itself (rules C3, C4)."""
 
     REMOVED = "removed"
@@ -107,7 +107,7 @@ class Unknown(_Code):
     STALE_RANK = "stale-rank"
 
 
-class Hazard(_Code):
+class Hazard(Code):
     """What a least-loaded router would do if it believed the wrong decoding."""
 
     ATTRACTS_ALL = "attracts-all"

@@ -10,13 +10,12 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from pytest_loadwire.discovery import NoPlan, Plan
 from pytest_loadwire.errors import WireError
 from pytest_loadwire.router.table import WINDOW_S
-from pytest_loadwire.rules import Unknown
+from pytest_loadwire.rules import Code, Unknown
 from pytest_loadwire.wire import revision_of
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_loadwire.wire import LoadStatRev1, Message
 
 
-class State(str, Enum):
+class State(Code):
     """How one rank stands. What is worse stands in front, and the first that is true counts."""
 
     REFUSED = "refused"
@@ -40,9 +39,6 @@ class State(str, Enum):
     """Nothing came yet, and the first message may still be on its way."""
     FRESH = "fresh"
     """The newest reading counts."""
-
-    def __str__(self) -> str:
-        return str(self.value)
 
 
 TROUBLE = (State.REFUSED, State.SILENT, State.STALE)

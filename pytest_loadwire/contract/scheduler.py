@@ -48,19 +48,9 @@ class SchedulerContract(EngineContract):
                 def make_scheduler(self, **config):
                     return Scheduler(**config)
 
-    Attributes:
-        open_socket: Dotted path of the function or method that opens the load socket, as the engine
-            looks it up.
-        clock: Dotted path of the module, or of each module, in which the engine reads
-            ``time.monotonic``.
-        snapshot: The class of the engine's own reading, built with keywords.
-        fields: What that class calls the contract's fields, where the names differ; with an entry
-            for ``attn_dp_rank`` if a snapshot says its own rank.
-        socket_mode: ``stub`` or ``live``, whatever ``--loadwire-socket`` says; by default that.
-        logger: The logger that the engine warns on; by default any. None where warnings go
-            elsewhere: then they are not judged, and one skipped test says so.
-        revision: The revision that the engine sends.
-        deviations: The known deviations of the engine.
+    The attributes to set are explained in `EngineContract`: ``open_socket``, ``clock``,
+    ``snapshot`` and ``fields``, and where they are needed ``socket_mode``, ``logger``,
+    ``revision`` and ``deviations``.
     """
 
     def make_scheduler(

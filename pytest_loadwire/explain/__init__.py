@@ -322,11 +322,12 @@ def _explained(
     ]
     error = refusals[-1] if refusals else engine_error
     payload = parts[-1] if parts else b""
+    reading, sequence = _newest(grades)
     hazard, hazard_text = None, ""
     if error is not None:
         hazard = hazards.hazard_in(error, payload, max(grades, default=1))
         hazard_text = hazards.words(error, payload, hazard)
-    elif found := hazards.hazard_of_reading(_newest_reading(grades)):
+    elif found := hazards.hazard_of_reading(reading):
         hazard, hazard_text = found
     frames = (
         message_frames(parts, error, sibling)
@@ -344,29 +345,23 @@ def _explained(
         hazard=hazard,
         hazard_text=hazard_text,
         sibling=sibling if engine is None else None,
-        warnings=tuple(oddities.warnings(_newest_reading(grades), _sequence(grades))),
+        warnings=tuple(oddities.warnings(reading, sequence)),
         cause=None
         if error is None or sibling is not None
         else oddities.cause(error, parts) or error.hint,
     )
 
 
-def _newest_reading(grades: dict[int, grading.Grade]) -> dict[str, int | None]:
-    """What the newest router reads that reads anything; nothing where none does."""
+def _newest(grades: dict[int, grading.Grade]) -> tuple[dict[str, int | None], int | None]:
+    """Reading and sequence of the newest router that reads anything; nothing where none does."""
     for _, grade in sorted(grades.items(), reverse=True):
         if read := grading.readings(grade.verdict):
-            reading = dict(read[-1].reading)
+            last = read[-1]
+            reading = last.reading
             if getattr(grade.verdict, "policy", None) is Policy.OMITTED_RANK:
                 del reading[RANK_FIELD]  # it was not sent, and that is said already
-            return reading
-    return {}
-
-
-def _sequence(grades: dict[int, grading.Grade]) -> int | None:
-    for _, grade in sorted(grades.items(), reverse=True):
-        if read := grading.readings(grade.verdict):
-            return None if read[-1].sequence is None else int(read[-1].sequence)
-    return None
+            return reading, None if last.sequence is None else int(last.sequence)
+    return {}, None
 
 
 def _json(fault: Fault | None) -> dict[str, Any] | None:

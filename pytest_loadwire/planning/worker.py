@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from pytest_loadwire.discovery import (
@@ -35,6 +34,7 @@ from pytest_loadwire.endpoints import (
     is_load_publish_asked,
 )
 from pytest_loadwire.planning.layout import Layout
+from pytest_loadwire.rules import Code
 
 if TYPE_CHECKING:
     from pytest_loadwire.planning.launch_args import LaunchArgs
@@ -51,7 +51,7 @@ DEFAULT_PAGE_SIZE = 1
 _KNOWN_PUBLISHERS = ("null", "zmq")
 
 
-class Level(str, Enum):
+class Level(Code):
     """How much a remark matters."""
 
     REFUSED = "refused"
@@ -62,9 +62,6 @@ class Level(str, Enum):
     """It runs, and some of it is of no use."""
     NOTE = "note"
     """Good to know."""
-
-    def __str__(self) -> str:
-        return str(self.value)
 
     @property
     def is_bad(self) -> bool:
